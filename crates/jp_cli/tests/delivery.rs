@@ -149,7 +149,7 @@ fn known_content_is_not_sent_whole_again() {
     2 reference: the same content is in the attachments of turn 1
     3 lines: its lines 5-20 are lines 5-20 in the attachments of turn 1
     4 full: asked for again after a reference
-    5 diff: what changed since the version in the result of call 1 of turn 4 (`read_file`, call_1)
+    5 diff: the changes since the version in the result of call 1 of turn 4 (`read_file`, call_1)
     6 reference: the same content is in the result of call 1 of turn 5 (`read_file`, call_1)
     ");
     let bytes: Vec<_> = resources(&explained)
@@ -194,10 +194,10 @@ fn person_is_shown_how_each_part_of_a_request_is_delivered() {
     reference  a.rs        the same content is in the attachments of turn 1
     lines      a.rs#L5-20  its lines 5-20 are lines 5-20 in the attachments of turn 1
     full       a.rs        asked for again after a reference
-    diff       a.rs        what changed since the version in the result of call 1 of turn 4 (`read_file`, call_1)
+    diff       a.rs        the changes since the version in the result of call 1 of turn 4 (`read_file`, call_1)
     reference  a.rs        the same content is in the result of call 1 of turn 5 (`read_file`, call_1)
     full       -           new in this turn
-    full       ä b%.txt    new in this turn; too small to be referred to
+    full       ä b%.txt    new in this turn; too small for a reference
     ");
     assert_contains(&shown, "\n1     message          4        1  full       -");
     assert_ends(&shown, " tokens fewer than without references and diffs\n");
@@ -240,7 +240,7 @@ fn each_setting_switches_off_what_it_names() {
     2 reference: the same content is in the attachments of turn 1
     3 full: references are switched off for it
     4 full: asked for again after a reference
-    5 diff: what changed since the version in the result of turn 4
+    5 diff: the changes since the version in the result of turn 4
     6 reference: the same content is in the result of turn 5
 
     diffs:=false
@@ -252,20 +252,20 @@ fn each_setting_switches_off_what_it_names() {
     6 reference: the same content is in the result of turn 5
 
     min_bytes:=100000
-    1 full: too small to be referred to
-    2 full: too small to be referred to
-    3 full: too small to be referred to
-    4 full: too small to be referred to
-    5 full: too small to be referred to
-    6 full: too small to be referred to
+    1 full: too small for a reference
+    2 full: too small for a reference
+    3 full: too small for a reference
+    4 full: too small for a reference
+    5 full: too small for a reference
+    6 full: too small for a reference
 
     lookback_turns:=1
     1 full: no other version of it is in this request
     2 reference: the same content is in the attachments of turn 1
-    3 full: it stands too many turns back
+    3 full: it is too many turns back
     4 full: asked for again after a reference
-    5 diff: what changed since the version in the result of turn 4
-    6 full: it stands too many turns back
+    5 diff: the changes since the version in the result of turn 4
+    6 full: it is too many turns back
     ");
 }
 

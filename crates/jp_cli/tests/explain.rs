@@ -321,7 +321,7 @@ fn reasoning_that_the_provider_does_not_take_back_is_not_counted() {
     let explained = sandbox.json("q --explain -T two");
     let row = &explained["turns"][0]["blocks"][1];
     let expected = json!({"kind": "reasoning", "bytes": 0, "tokens": 0, "delivery": "left out",
-        "reason": "the provider does not take it back"});
+        "reason": "the provider does not accept it"});
     assert_eq!(*row, expected);
     assert!(explained["tokens"].as_u64().unwrap() < 10, "{explained}");
     assert_lacks(explained["request"].to_string(), "I wonder");

@@ -222,7 +222,10 @@ impl Coverage {
         let Some(content) = candidate.lines(visible) else {
             return Err(WhyFull::New);
         };
-        let (table, ours) = (self.hasher.table(&content), Span::from_text(&content, first));
+        let (table, ours) = (
+            self.hasher.table(&content),
+            Span::from_text(&content, first),
+        );
         let compared = Compared {
             candidate,
             content: &content,

@@ -380,7 +380,7 @@ mod tests {
                 0,
                 0,
                 "left out",
-                "the provider does not take it back"
+                "the provider does not accept it"
             )
         );
         assert_eq!(row(1), ("message", 4, 1, "full", "new in this turn"));
@@ -508,21 +508,21 @@ mod tests {
         1 full: part of the history
         1 full: part of the history
         1 full: references are switched off for it
-        1 full: too small to be referred to
+        1 full: too small for a reference
         1 full: no other version of it is in this request
-        1 full: it stands too many turns back
+        1 full: it is too many turns back
         1 full: asked for again after a reference
-        1 full: it changed, and no whole version is there to compare with
+        1 full: it changed, and no whole version is in this request
         1 full: it changed too much for a diff
-        1 full: other lines of it are in this request, and too few of these
+        1 full: too few of its lines are in this request
         1 full: a reference would not be shorter
         1 reference: the same content is in the attachments of turn 1
         1 lines: its lines 3-9 are lines 1-7 in the result of call 2 of turn 1 (`read_file`, 7)
-        1 diff: what changed since the version in the attachments of turn 1
+        1 diff: the changes since the version in the attachments of turn 1
         1 tombstone: a newer version is in the result of call 2 of turn 1 (`read_file`, 7)
         1 compacted: a compaction left it out
         2 full: new in this turn
-        2 full: new in this turn; it changed, and no whole version is there to compare with
+        2 full: new in this turn; it changed, and no whole version is in this request
         ");
     }
 }

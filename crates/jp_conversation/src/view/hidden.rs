@@ -188,7 +188,7 @@ mod tests {
             vec![for_user("a"), text("b"), for_user("c"), text("d")],
             Some(1..3),
         );
-        assert_eq!(many, format!("{}|d", inline_text(&line(2)).unwrap()));
+        assert_eq!(many, format!("{}|d", inline_text(&hidden_line(2)).unwrap()));
     }
 
     #[test]

@@ -82,7 +82,9 @@ fn label<C, T>(resource: &Resource<C, T>) -> String {
     let name = resource.name.as_ref();
     match (name, fragment.and_then(line_range)) {
         // References use the URI, so the label must contain it or imply it.
-        (Some(name), Some(lines)) if !implies_uri(place, name) => format!("{name}, {place}, {lines}"),
+        (Some(name), Some(lines)) if !implies_uri(place, name) => {
+            format!("{name}, {place}, {lines}")
+        }
         (Some(name), None) if !implies_uri(place, name) => format!("{name}, {}", resource.uri),
         (Some(name), Some(lines)) => format!("{name}, {lines}"),
         (Some(name), None) => name.clone(),

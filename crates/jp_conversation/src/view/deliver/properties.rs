@@ -400,7 +400,7 @@ fn rebuild(thread: &Thread<'_>, is_compacted: bool) -> Result<(), TestCaseError>
             let is_text = matches!(snapshot.content, Payload::Inline(ResourceContent::Text(_)));
             let fragment = uri::split_fragment(&snapshot.uri).1;
             let first = fragment
-                .and_then(Span::of_fragment)
+                .and_then(Span::from_fragment)
                 .map_or(1, |span| span.first);
             let formatted = snapshot
                 .formatted
