@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn beginning_and_end_don_t_depend_on_the_chunks() {
+    fn kept_parts_don_t_depend_on_the_chunks() {
         let bytes: Vec<u8> = (0..100).collect();
         for chunk in [1, 3, 7, 50, 100] {
             for limit in [0, 1, 2, 9, 10, 64, 99, 100, 101] {

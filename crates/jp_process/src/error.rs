@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-/// Why there is no output of a program.
+/// An error from running a program.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
     /// No directory of `PATH` has the program.
@@ -18,7 +18,7 @@ pub enum ProcessError {
     /// Nothing is where the program should be.
     #[error("there is no program at {path:?}")]
     Missing {
-        /// Where it was looked for.
+        /// The path of the program.
         path: PathBuf,
     },
     /// The program can't be started.
@@ -26,28 +26,26 @@ pub enum ProcessError {
     Start {
         /// The program.
         program: String,
-        /// Why it failed.
+        /// The error of the system.
         source: io::Error,
     },
     /// A signal ended the program.
     #[error("it was ended by a {status}")]
     Signal {
-        /// Which one.
+        /// The status, which names the signal.
         status: ExitStatus,
     },
     /// The program was ended because it ran for too long.
     #[error("it ran for more than {} seconds and was ended", limit.as_secs_f64())]
     Timeout {
-        /// How long it may run.
+        /// The maximum time.
         limit: Duration,
     },
     /// The program stopped and was ended.
-    #[error(
-        "it stopped, as programs do that want to read from the terminal: there is none for them here"
-    )]
+    #[error("it tried to read from a terminal, but it has none")]
     Stopped,
     /// The program was ended because it printed too much.
-    #[error("it printed more than the {limit} bytes that it may")]
+    #[error("it printed more than the limit of {limit} bytes")]
     TooLong {
         /// The most it may print.
         limit: u64,
@@ -55,13 +53,14 @@ pub enum ProcessError {
     /// The output or the status can't be had from the system.
     #[error("its output can't be read")]
     Output {
-        /// Why it failed.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
 impl ProcessError {
-    /// Describes the error with its causes, for text that is stored and may be read on other machines.
+    /// Describes the error with its causes, for text that is stored and may be read on other
+    /// machines.
     ///
     /// Programs are named by [`brief_program`].
     #[must_use]
@@ -90,8 +89,8 @@ impl ProcessError {
     }
 }
 
-/// Returns a program's name for text that may be read on other machines: its path from `root`, or its
-/// file name if it is outside. A bare name and a relative path stay as they are.
+/// Returns a program's name for text that may be read on other machines: its path from `root`, or
+/// its file name if it is outside. A bare name and a relative path stay as they are.
 #[must_use]
 pub fn brief_program(program: &str, root: &Path) -> String {
     let path = Path::new(program);

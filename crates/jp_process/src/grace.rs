@@ -1,4 +1,4 @@
-//! How long jp waits for programs. Every wait for an end in the workspace uses these.
+//! The times that jp waits for programs. Every wait for an end in the workspace uses these.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use std::time::Duration;
 pub const AFTER_INPUT: Duration = Duration::from_millis(500);
 /// Time from SIGTERM (SIGHUP on a terminal) to SIGKILL. git, for one, removes its locks in it.
 pub const AFTER_SIGNAL: Duration = Duration::from_millis(250);
-/// How long a program and its output may outlive each other: a program that has closed its output
-/// is about to end, and after its end another process may still hold its output.
+/// The time by which a program and its output may outlive each other. A program that has closed its
+/// output is about to end, and after its end another process may still hold its output.
 pub const OUTPUT_AND_EXIT: Duration = Duration::from_millis(500);
-/// How long the last bytes of a program that has ended may be on their way through a pipe. It is
-/// waited in full only if another process holds the pipe.
+/// The time that the last bytes of a program that has ended may need to come through a pipe. It is
+/// used up only if another process holds the pipe.
 pub const LAST_BYTES: Duration = Duration::from_millis(200);
 /// Pause between two looks at whether a program has ended.
 pub const TICK: Duration = Duration::from_millis(2);

@@ -1,4 +1,4 @@
-//! Which process an id stands for. Systems use ids again.
+//! Identities of processes. A process id alone is not enough, because systems reuse ids.
 
 use std::fs;
 
@@ -46,7 +46,7 @@ pub(crate) struct ProcessStat {
     pub(crate) parent: u32,
     pub(crate) group: i32,
     pub(crate) session: i32,
-    /// Whether the process has ended and only its status is left.
+    /// True if the process has ended and only its status is left.
     is_zombie: bool,
     started: u64,
 }

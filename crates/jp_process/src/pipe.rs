@@ -41,7 +41,7 @@ pub fn read_chunks(mut pipe: impl Read, mut take: impl FnMut(&[u8]) -> bool) -> 
 pub struct InputQueue(Sender<Vec<u8>>);
 
 impl InputQueue {
-    /// Writes what is sent from now on into a pipe.
+    /// Creates a queue whose bytes are written into a pipe on a thread.
     pub fn new(pipe: impl Write + Send + 'static) -> io::Result<Self> {
         let (queue, sent) = channel();
         detach(move || write_all(pipe, &sent))?;

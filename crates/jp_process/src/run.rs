@@ -13,7 +13,8 @@ use crate::{
     pipe::{InputQueue, detach, read_chunks},
 };
 
-/// How long to wait for output before looking at the bounds.
+/// The time to wait for output before checking the bounds: short enough that Ctrl-C feels
+/// immediate.
 const OUTPUT_TICK: Duration = Duration::from_millis(50);
 /// Chunks of output that wait for jp: beyond that the program waits, so that memory is bounded.
 const QUEUED_CHUNKS: usize = 4;
@@ -23,8 +24,8 @@ const QUEUED_CHUNKS: usize = 4;
 pub struct Bounds<'a> {
     /// Time that it may run.
     pub timeout: Duration,
-    /// For [`run`], the most it may print to both outputs; for [`capture`], the most that is kept of
-    /// each. In bytes.
+    /// For [`run`], the most it may print to both outputs; for [`capture`], the most that is kept
+    /// of each. In bytes.
     pub max_bytes: u64,
     /// Returns true once the output is no longer wanted. Called every 50 ms.
     pub is_moot: &'a dyn Fn() -> bool,
@@ -39,7 +40,7 @@ pub struct Output {
     pub stderr: Vec<u8>,
     /// Its exit status.
     pub status: i32,
-    /// Whether a process that it started still held its output half a second after its end.
+    /// True if a process that it started still held its output half a second after its end.
     pub was_held: bool,
 }
 
@@ -50,13 +51,13 @@ pub struct Captured {
     pub stdout: BoundedOutput,
     /// Its standard error.
     pub stderr: BoundedOutput,
-    /// How it ended.
+    /// The way in which it ended.
     pub end: End,
-    /// Whether a process that it started still held its output half a second after its end.
+    /// True if a process that it started still held its output half a second after its end.
     pub was_held: bool,
 }
 
-/// How a program ended.
+/// The end of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// It exited with this status.
@@ -298,7 +299,7 @@ impl Running {
         }
     }
 
-    /// Returns how a program ended that did so by itself. Its group is killed only if it holds the
+    /// Returns the end of a program that jp did not end. Its group is killed only if it holds the
     /// output: a daemon that the program started may stay.
     fn reap(&mut self, was_held: bool) -> Result<End, ProcessError> {
         if was_held {

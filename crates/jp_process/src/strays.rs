@@ -72,7 +72,8 @@ mod platform {
         pidfd_open(Pid::from_raw(id.cast_signed())?, PidfdFlags::empty()).ok()
     }
 
-    /// Returns whether a process was started with the mark in its environment (proc_pid_environ(5)).
+    /// Returns whether a process was started with the mark in its environment
+    /// (proc_pid_environ(5)).
     fn has_mark(id: u32, Mark(value): &Mark) -> bool {
         let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
         let marked = format!("{}={value}", Mark::VARIABLE);

@@ -21,8 +21,8 @@ use crate::{
 
 /// A running program with all that it starts.
 ///
-/// Its end has stages, each with a bound in [`grace`]: its input is closed or it is told to stop in
-/// its own protocol, then SIGTERM, then SIGKILL for its group and for strays, processes that it
+/// Its end has stages, each with a bound in [`grace`]: its input is closed or it is asked to stop
+/// in its own protocol, then SIGTERM, then SIGKILL for its group and for strays, processes that it
 /// started and that left the group. [`end`](Self::end) goes through all of them and waits;
 /// [`advance_end`](Self::advance_end) takes one step for callers that do something else meanwhile.
 ///
@@ -59,7 +59,7 @@ enum Reach {
     },
 }
 
-/// How far the end of a program is.
+/// The stage of a program's end.
 #[derive(Debug, Clone, Copy)]
 enum Stage {
     Running,
@@ -84,7 +84,8 @@ impl Supervisor {
         Ok(started)
     }
 
-    /// Starts a program whose environment stays as it is: its output may depend on that.
+    /// Starts a program without adding a variable to its environment: its output may depend on
+    /// that.
     pub(crate) fn start_unmarked(command: &mut Command) -> io::Result<Self> {
         group::separate(command);
         Ok(Self::new(Process::Child(command.spawn()?), Reach::Group))
@@ -157,7 +158,7 @@ impl Supervisor {
     pub fn has_ended(&mut self) -> bool {
         match &mut self.process {
             _ if matches!(self.stage, Stage::Reaped(_)) => true,
-            // A process that the system doesn't know is none.
+            // If the system doesn't know the process, it has ended.
             Process::Child(child) => group::has_ended(child).unwrap_or(true),
             Process::Found(identity) => !identity.is_alive(),
         }
@@ -171,7 +172,8 @@ impl Supervisor {
 
     /// Ends the program, and waits for that; returns its status if it is a child of this jp.
     ///
-    /// Close its input before, or tell it to end, or it is given [`grace::AFTER_INPUT`] for nothing.
+    /// Close its input before, or tell it to end, or it is given [`grace::AFTER_INPUT`] for
+    /// nothing.
     pub fn end(&mut self) -> Option<ExitStatus> {
         while !self.advance_end() {
             thread::sleep(grace::TICK);
@@ -191,8 +193,8 @@ impl Supervisor {
         }
     }
 
-    /// Begins the end: looks for strays, and starts the time in which the program may end by
-    /// itself. Call it before you close the program's input.
+    /// Begins the end: finds strays, and starts the time in which the program may end
+    /// on request. Call it before you close the program's input.
     pub fn begin_end(&mut self) {
         if matches!(self.stage, Stage::Running) {
             self.find_strays();
