@@ -378,7 +378,7 @@ fn endless_output_is_ended() {
     ] {
         let input = format!("cmd:sh -c 'echo $$ >pid; {script}'");
         let error = shown(&world.wait_for_end(&input, &context));
-        let message = "it printed more than the 1000000 bytes that it may";
+        let message = "it printed more than the limit of 1000000 bytes";
         assert_eq!(error, format!("attach {input:?}: {message}"));
     }
     let exact = Context {

@@ -61,7 +61,7 @@ fn results_are_printed_with_their_calls() {
 
     ### Tool error
 
-    There is no gone.txt; `list_files` lists what there is.
+    gone.txt does not exist. Use `list_files` to see what exists.
 
     Done.
     "#);

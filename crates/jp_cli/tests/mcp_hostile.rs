@@ -318,7 +318,7 @@ fn server_that_dies_in_a_call_is_told_of_with_its_last_words() {
     let result = results(&server).remove(0);
     assert_contains(
         &result,
-        "The server is gone until the person's next request",
+        "The server is unavailable until the user's next request",
     );
     assert_ends(&result, "the disk is full\nthe server gives up");
 }
@@ -415,7 +415,7 @@ fn links_are_followed_once_whatever_they_lead_to() {
     assert_eq!(
         results(&server),
         [format!(
-            "```(note:one)\nThe first note.\n```\nThere are warnings about this result:\n- {warning}\n"
+            "```(note:one)\nThe first note.\n```\nWarnings about this result:\n- {warning}\n"
         )]
     );
     assert_contains(&run.stderr, warning);
@@ -466,7 +466,7 @@ fn schema_is_looked_for_nowhere_else() {
     let Came { server, run, .. } =
         Came::of(&format!("{config}environment.HOSTILE_REF = '{port}'\n"));
     let warning = format!(
-        "warning: the MCP server `peer`: jp can't fully check the arguments of these tools: \"refer\" (it refers to http://127.0.0.1:{port}/schema.json, and nothing is read beside the schema itself)\n"
+        "warning: the MCP server `peer`: jp can't fully check the arguments of these tools: \"refer\" (it refers to http://127.0.0.1:{port}/schema.json, but jp reads no document other than the schema)\n"
     );
     assert_contains(&run.stderr, &warning);
     assert_eq!(offered(&server), ["peer_echo", "peer_peek", "peer_refer"]);

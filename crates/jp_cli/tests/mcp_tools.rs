@@ -196,12 +196,12 @@ fn prompt_shows_the_call_with_its_hints_as_unverified() {
     terminal.expect("\"text\": \"hi\"");
     terminal.answer(RUN, "y\n");
     terminal.expect("`fetch` of the MCP server `peer`");
-    terminal.expect("The server says of this tool that it changes nothing; nobody vouches for th");
+    terminal.expect("According to the server, the tool changes nothing. jp can");
     terminal.answer(RUN, "n\n");
     assert_eq!(terminal.wait(), 0);
     let results = results(&server);
     assert_eq!(results[0], "hi");
-    assert_contains(&results[1], "The person refused the call of `peer_fetch`.");
+    assert_contains(&results[1], "The user refused the call of `peer_fetch`.");
 }
 
 // -- what comes back -----------------------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ fn every_kind_of_block_is_shown_once() {
     ```
     [note:both is not shown: this model does not take application/octet-stream; 6 bytes]
     {"count":8}
-    There are warnings about this result:
+    Warnings about this result:
     - content block 7 was skipped: unknown block type `hologram`
     "#);
     assert_eq!(
@@ -569,7 +569,7 @@ fn error_of_a_server_is_the_models_to_mend() {
     );
     sandbox.configure(format!("{UNATTENDED}{config}"));
     assert_lacks(sandbox.run("q --new x").stderr, "warning");
-    let failed = "The call of `one_get` failed: the MCP server `one`: it answered `tools/call` with the error -32602: there is no such thing. Other arguments may be taken.";
+    let failed = "The call of `one_get` failed: the MCP server `one`: it answered `tools/call` with the error -32602: there is no such thing. Other arguments may work.";
     assert_eq!(
         results(&server),
         [format!("The tool reported an error:\n{failed}")]
@@ -593,7 +593,7 @@ fn form_is_filled_in_value_by_value() {
         terminal.expect("│ What is your name?");
         terminal.expect("What you are called.");
         terminal.answer("Name", "Ann\n");
-        terminal.answer("agree (optional: Ctrl-D leaves it out) [y/N]", "y\n");
+        terminal.answer("agree (optional: press Ctrl-D to skip) [y/N]", "y\n");
         // An optional field can be left out, a required one can't.
         terminal.answer("Name", "Bob\n");
         terminal.answer("agree", CTRL_D);
@@ -662,7 +662,7 @@ fn form_is_declined_with_a_hint_without_a_terminal() {
     let (server, sandbox) = asked("good", UNATTENDED, &["peer_ask"]);
     let run = sandbox.run("q --new x");
     assert_eq!(answered(&server), [r#"{"action":"decline"}"#]);
-    let told = "warning: the MCP server `peer` asks something, and there is no terminal to ask you on: it was declined";
+    let told = "warning: the MCP server `peer` asked a question, but there is no terminal to ask you on, so jp declined it";
     assert_contains(&run.stderr, told);
     assert_contains(
         &run.stderr,
@@ -723,9 +723,7 @@ fn page_to_visit_is_only_shown() {
         );
         let mut terminal = sandbox.terminal("q --new x");
         terminal.expect("│ Please log in.");
-        terminal.expect(
-            "Open https://example.test/login yourself (it is at example.test; jp opens nothing)",
-        );
+        terminal.expect("Open https://example.test/login in your browser (host: example.test)");
         terminal.answer("Did you?", "y\n");
         terminal.answer("Did you?", "n\n");
         terminal.answer("Did you?", CTRL_D);

@@ -347,13 +347,13 @@ fn errors_of_jp_name_no_place_of_the_machine() {
     "nowhere" is not attached to this conversation, so it was not read. You can refresh: cmd://~/tools/run.sh?arg=two, cmd://bin/run.sh?arg=one, cmd://cat?arg=a%20b.txt.
 
     The tool reported an error:
-    The tool `inside` was not run: there is no program "gone". The person configures it at `conversation.tools.inside.command`.
+    The tool `inside` did not run: there is no program "gone". The user configures it with `conversation.tools.inside.command`.
 
     The tool reported an error:
-    The tool `outside` was not run: there is no program "gone". The person configures it at `conversation.tools.outside.command`.
+    The tool `outside` did not run: there is no program "gone". The user configures it with `conversation.tools.outside.command`.
 
     The tool reported an error:
-    `stays` can't be started, as "gone" can't: No such file or directory (os error 2).
+    `stays` can't start "gone": No such file or directory (os error 2).
     "#);
     for path in sandbox
         .files(".jp")

@@ -151,10 +151,7 @@ fn model_receives_the_refusal_of_a_call() {
         terminal.answer(RUN, no);
         terminal.finish("Done.");
         assert_eq!(desk.runs(), 0);
-        assert_contains(
-            &desk.results()[0],
-            "The person refused the call of `greet`.",
-        );
+        assert_contains(&desk.results()[0], "The user refused the call of `greet`.");
     }
 }
 
@@ -218,7 +215,7 @@ fn edited_arguments_that_do_not_fit_are_asked_for_again() {
     let desk = greeting();
     let mut terminal = desk.ask_with_editor("echo '{\"name\":7}' > \"$2\"");
     terminal.answer(RUN, "e\n");
-    terminal.expect("The arguments of `greet` do not fit its parameters: at /name");
+    terminal.expect("The arguments of `greet` do not match its parameters: at /name");
     terminal.answer(RUN, "n\n");
     assert_eq!(terminal.wait(), 0);
     assert_eq!(desk.runs(), 0);
@@ -841,7 +838,7 @@ fn scenes() -> Vec<Vec<Scene>> {
             "greet",
             greet("bob"),
             &[(RUN, "\n")],
-            "The person refused the call of `greet`.",
+            "The user refused the call of `greet`.",
         )],
         vec![(
             "greet",

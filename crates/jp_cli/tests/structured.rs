@@ -41,14 +41,14 @@ fn answer_that_does_not_fit_is_an_error_with_its_place() {
     let run = sandbox
         .fail(&["q", "--new", "-s", SCHEMA, "what?"], 1)
         .says([
-            "the answer does not fit the schema: at /n: want integer, but got string",
+            "the answer does not match the schema: at /n: want integer, but got string",
             "is kept",
         ]);
     assert_contains(&run.stdout, "three");
     assert!(sandbox.has_event("chat_response"));
     let run = sandbox
         .fail(&["q", "-F", "json", "-s", SCHEMA, "what?"], 1)
-        .says(["the answer is no JSON document: expected value at line 1 column 1"]);
+        .says(["the answer is not valid JSON: expected value at line 1 column 1"]);
     assert_eq!(run.stdout, "");
 }
 

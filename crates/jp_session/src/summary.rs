@@ -75,7 +75,7 @@ pub fn ask(
     };
     let runtime = runtime()?;
     let interrupt = session.interrupt();
-    let offered = toolbox::assemble(&query)?.offered();
+    let offered = toolbox::assemble(&query)?.definitions();
     let (_, Written { body, .. }) = body::prepare(&query, &offered, &runtime)?;
     interrupt.check()?;
     let model = query.model();

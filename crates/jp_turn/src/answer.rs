@@ -5,12 +5,12 @@ use crate::host::{Delta, Host, TurnEvent};
 
 /// An answer while it is collected.
 ///
-/// Each run of words or of reasoning becomes one event, when the next begins or the answer ends: only then is it
-/// known whether the answer was cut off after it.
+/// Each run of words or of reasoning becomes one event, when the next begins or the answer ends:
+/// only then is it known whether the answer was cut off after it.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
     run: Option<ChatResponse>,
-    /// Whether the provider said that the run is whole.
+    /// True after the provider ended the run.
     is_whole: bool,
     has_recorded: bool,
     /// All words so far.
@@ -21,14 +21,14 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    pub(crate) fn text(&mut self, text: &str, host: &mut dyn Host) {
+    pub(crate) fn push_text(&mut self, text: &str, host: &mut dyn Host) {
         self.words.push_str(text);
-        self.take(ChatResponse::message(text), host);
+        self.append(ChatResponse::message(text), host);
         host.take(TurnEvent::Delta(Delta::Text(text)));
     }
 
-    pub(crate) fn reasoning(&mut self, text: &str, host: &mut dyn Host) {
-        self.take(ChatResponse::reasoning(text), host);
+    pub(crate) fn push_reasoning(&mut self, text: &str, host: &mut dyn Host) {
+        self.append(ChatResponse::reasoning(text), host);
         host.take(TurnEvent::Delta(Delta::Reasoning(text)));
     }
 
@@ -48,10 +48,16 @@ impl Answer {
         self.is_whole = true;
     }
 
-    /// Collects a call; what the provider wants back of it goes back to the model that made it alone.
+    /// Collects a call. Its metadata names the model, because only that model may receive the
+    /// metadata again.
     ///
-    /// Each has an id of its own: some servers use one for several.
-    pub(crate) fn call(&mut self, mut call: ToolCallRequest, model: &str, host: &mut dyn Host) {
+    /// Gives each call a unique id: some servers use the same id for several calls.
+    pub(crate) fn push_call(
+        &mut self,
+        mut call: ToolCallRequest,
+        model: &str,
+        host: &mut dyn Host,
+    ) {
         if !call.metadata.is_empty() {
             call.metadata.insert("model".to_owned(), model.into());
         }
@@ -74,17 +80,17 @@ impl Answer {
         })
     }
 
-    /// Returns the words of an answer that is nothing but words.
+    /// Returns the text of an answer without calls.
     pub(crate) fn words(&self) -> Option<&str> {
         self.held.is_empty().then_some(&self.words)
     }
 
-    pub(crate) fn usage(&mut self, usage: Usage) {
+    pub(crate) fn set_usage(&mut self, usage: Usage) {
         self.usage = Some(usage);
     }
 
-    /// Records what is left: the last run with why it was cut off, or the calls, and what it all cost. Returns the
-    /// calls.
+    /// Records what is left: the last run with why it was cut off, or the calls, and what it all
+    /// cost. Returns the calls.
     pub(crate) fn end(
         mut self,
         incomplete: Option<String>,
@@ -97,7 +103,7 @@ impl Answer {
             Vec::new()
         };
         let mut rest = match incomplete {
-            Some(reason) => self.cut_off(reason, host),
+            Some(reason) => self.take_incomplete(reason, host),
             None => self
                 .held
                 .into_iter()
@@ -115,14 +121,16 @@ impl Answer {
         calls
     }
 
-    /// Returns what is left with what stands last as incomplete, so that the request counts as unanswered.
+    /// Returns the rest with an incomplete response at its end, so that the request counts as
+    /// unanswered.
     ///
-    /// Calls of an answer that did not end are left out: whoever asks again gets them again.
-    fn cut_off(&mut self, reason: String, host: &mut dyn Host) -> Vec<EventKind> {
+    /// Calls of an incomplete answer are left out: the model makes them again if the request is
+    /// sent again.
+    fn take_incomplete(&mut self, reason: String, host: &mut dyn Host) -> Vec<EventKind> {
         let has_calls = !self.held.is_empty();
         for call in self.calls() {
             let notice = format!(
-                "The answer was cut off: its call of the tool `{}` is left out.",
+                "the answer was cut off, so its call of the tool `{}` did not run",
                 call.name
             );
             host.take(TurnEvent::Notice(&notice));
@@ -140,7 +148,7 @@ impl Answer {
     }
 
     /// Appends to the current run, or records it and begins another.
-    fn take(&mut self, piece: ChatResponse, host: &mut dyn Host) {
+    fn append(&mut self, piece: ChatResponse, host: &mut dyn Host) {
         use jp_conversation::ResponseContent::{Message, Reasoning};
         let open = self.run.as_mut().filter(|_| !self.is_whole);
         match (open.map(|run| &mut run.content), &piece.content) {

@@ -11,20 +11,22 @@ use crate::{
     tool::{ServerTool, Source, Tool},
 };
 
-/// Arguments that the person wrote and that can't be taken, and why.
+/// Arguments that the user wrote and that are invalid, with the reason.
 pub(crate) type Rejected = (Map<String, Value>, String);
 
-/// Returns the arguments with defaults filled in, if they match the schema; the error is one that the model can fix.
+/// Returns the arguments with defaults filled in, if they match the schema; the error is one that
+/// the model can fix.
 pub(crate) fn read(call: &ToolCallRequest, tool: &Tool) -> Result<Map<String, Value>, String> {
     if let Some(written) = call.metadata.get(INVALID_ARGUMENTS) {
         return Err(format!(
-            "The arguments are no JSON object of at most 100 levels: {written}"
+            "The arguments are not a JSON object of at most 100 levels: {written}"
         ));
     }
     complete(call.arguments.clone(), tool).map_err(|(_, misfit)| misfit)
 }
 
-/// Returns the arguments with defaults filled in; if they don't match, returns them with the reason.
+/// Returns the arguments with defaults filled in; if they don't match, returns them with the
+/// reason.
 pub(crate) fn complete(
     mut arguments: Map<String, Value>,
     tool: &Tool,
@@ -37,23 +39,27 @@ pub(crate) fn complete(
         _ => Cow::Owned(tool.offered_parameters()),
     };
     fill_in(&mut arguments, &parameters);
-    let misfit = format!("The arguments of `{}` do not fit its parameters", tool.name);
+    let misfit = format!(
+        "The arguments of `{}` do not match its parameters",
+        tool.name
+    );
     match check(&arguments, &parameters, tool, &misfit) {
         Ok(()) => Ok(arguments),
         Err(reason) => Err((arguments, reason)),
     }
 }
 
-/// The most defaults that one call is given: a schema that refers to itself could ask for them without end.
+/// The maximum number of defaults that one call gets. A schema that refers to itself could require
+/// them without end.
 const MAX_DEFAULTS: usize = 200;
 
 /// Fills in the default of each required property that is missing, also in nested objects.
 ///
-/// Such a schema means that the default holds; taken by the letter (JSON Schema 2020-12 validation, section 9.2) a call
-/// that relies on it would be refused.
+/// Authors of such a schema expect the default to apply. By the letter (JSON Schema 2020-12
+/// validation, section 9.2), a call that relies on it would be invalid.
 ///
-/// Looks behind `allOf` and local references (`#/$defs/…`), but not behind `anyOf` and `oneOf`: which of their branches
-/// holds isn't known before the arguments are complete.
+/// Looks behind `allOf` and local references (`#/$defs/…`), but not behind `anyOf` and `oneOf`:
+/// which of their branches holds isn't known before the arguments are complete.
 fn fill_in(values: &mut Map<String, Value>, schema: &Map<String, Value>) {
     Defaults {
         root: schema,
@@ -65,7 +71,7 @@ fn fill_in(values: &mut Map<String, Value>, schema: &Map<String, Value>) {
 /// The defaults of a schema.
 struct Defaults<'a> {
     root: &'a Map<String, Value>,
-    /// How many more may be filled in.
+    /// The number of defaults that may still be filled in.
     left: usize,
 }
 
@@ -94,7 +100,8 @@ impl<'a> Defaults<'a> {
         }
     }
 
-    /// Adds the schemas that hold wherever the given ones do, each once, so that a cycle of references ends.
+    /// Adds the schemas that hold wherever the given ones do, each once, so that a cycle of
+    /// references ends.
     fn expand(&self, mut schemas: Vec<&'a Map<String, Value>>) -> Vec<&'a Map<String, Value>> {
         let mut seen: HashSet<*const Map<String, Value>> = schemas
             .iter()
@@ -147,7 +154,7 @@ pub(crate) fn check(
 ) -> Result<(), String> {
     let schema = Schema::compile(parameters).map_err(|error| {
         format!(
-            "The parameters that `{}` is configured with are no JSON Schema: {error}",
+            "The configured parameters of `{}` are not a valid JSON Schema: {error}",
             tool.name
         )
     })?;
@@ -173,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn default_is_filled_in_behind_all_of_and_local_references() {
+    fn default_is_filled_in_through_references() {
         let mode = json!({"mode": {"default": "fast"}});
         let expected = json!({"mode": "fast"});
         for schema in [

@@ -1,61 +1,72 @@
-//! What a turn asks of the person, each with a channel for the answer.
+//! Requests that a turn makes to the user, and their answers.
 
 use jp_tool::{ContentBlock, InputRequest};
 use serde_json::{Map, Value};
 
-/// A call that runs only if the person agrees.
+/// A call that runs only if the user allows it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PermissionRequest {
-    /// The tool.
+    /// The tool's name.
     pub tool: String,
-    /// What would run.
+    /// The preview of what would run.
     pub preview: Preview,
-    /// The arguments, which the person may change.
+    /// The arguments, which the user may change.
     pub arguments: Map<String, Value>,
-    /// The arguments as the person changed them, and what is wrong with those: they are not what would run.
+    /// The user's changed arguments and the reason why jp can't use them. The preview and
+    /// `arguments` don't contain them.
     pub rejected: Option<(Map<String, Value>, String)>,
 }
 
-/// What a call would do, for a person to judge.
+/// The description of a call on which the user bases a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preview {
     /// One line: the command line, or what happens to which file.
     pub title: String,
-    /// More of it: a diff, say.
+    /// Details below the title, for example a diff.
     pub detail: Option<String>,
 }
 
-/// What the person says to a call.
+impl Preview {
+    /// Creates a preview without details.
+    pub(crate) fn titled(title: String) -> Self {
+        Self {
+            title,
+            detail: None,
+        }
+    }
+}
+
+/// The user's decision about a call.
 ///
-/// A channel that is closed without one means that nobody is there.
+/// If the channel closes without a decision, there is no terminal to ask on.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Decision {
     /// It may run.
     Allow,
     /// It may run, and so may the tool for the rest of the turn.
     AllowForTurn,
-    /// It may run with these arguments, if they fit.
+    /// It may run with these arguments, if they match the schema.
     Edit(Map<String, Value>),
-    /// It may not.
+    /// It may not run.
     Refuse {
-        /// Why, for the model.
+        /// The reason, for the model.
         reason: Option<String>,
     },
-    /// None: the person ends the turn.
+    /// The user ends the turn instead.
     Interrupted,
 }
 
-/// Whether a call was allowed to run, and by whom.
+/// The outcome of the permission check of a call, and who decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// The tool's permission lets it run without asking.
     AllowedUnasked,
-    /// The person allowed it, now or earlier in the turn.
-    AllowedByPerson,
+    /// The user allowed it, at this call or earlier in the turn.
+    AllowedByUser,
     /// The tool's permission denies it.
     Denied,
-    /// The person refused it.
-    RefusedByPerson,
+    /// The user refused it.
+    RefusedByUser,
     /// It needed the user's permission, and there was no terminal to ask on.
     RefusedUnasked,
 }
@@ -63,29 +74,29 @@ pub enum Verdict {
 /// A tool's question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// Who asks.
+    /// The tool that asks.
     pub tool: String,
-    /// The MCP server that asks by the tool, where one does.
+    /// The MCP server behind the tool, if it asks.
     pub server: Option<String>,
-    /// What the tool returned before the question.
+    /// The blocks that the tool returned before the question.
     pub context: Vec<ContentBlock>,
-    /// What is asked.
+    /// The question itself.
     pub input: InputRequest,
-    /// What is wrong with the answer that the person just gave.
+    /// The error in the user's previous answer, if there was one.
     pub fault: Option<String>,
 }
 
-/// What the person says to a question.
+/// The user's reply to a question.
 ///
-/// A channel that is closed without one means that nobody is there.
+/// If the channel closes without a reply, there is no terminal to ask on.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reply {
-    /// The answer.
+    /// The answer to this question.
     Once(Value),
-    /// The answer, whenever this tool asks this in the rest of the turn.
+    /// The answer, also if the tool asks the same question again in this turn.
     ForTurn(Value),
-    /// None.
+    /// The user gives no answer.
     Declined,
-    /// None: the person ends the turn.
+    /// The user ends the turn instead.
     Interrupted,
 }

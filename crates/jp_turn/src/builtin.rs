@@ -1,4 +1,4 @@
-//! jp's own tools, a module each: what a model is told of it, and what a call of it will do.
+//! jp's own tools. Each has a module with its definition for models and the plan of a call.
 
 mod action;
 mod compare;
@@ -53,7 +53,8 @@ impl Builtin {
     }
 }
 
-/// Plans a call of a builtin tool. A plan that waits for a program ends early if the call is cancelled.
+/// Plans a call of a builtin tool. A plan that waits for a program ends early if the call is
+/// cancelled.
 pub(crate) fn plan<'a>(
     builtin: Builtin,
     tool: &'a Tool,
@@ -70,7 +71,7 @@ pub(crate) fn plan<'a>(
         Builtin::MoveFile => move_file::plan(arguments, toolbox),
         Builtin::DeleteFile => delete_file::plan(arguments, toolbox, line),
         Builtin::RunCommand => run_command::plan(tool, arguments, toolbox),
-        Builtin::ReadMore => read_more::plan(tool, arguments, toolbox),
+        Builtin::ReadMore => read_more::plan(tool, arguments),
         Builtin::RefreshResource => refresh_resource::plan(arguments, toolbox),
         Builtin::Shell => Err(shell::NOT_STATEFUL.to_owned()),
     }

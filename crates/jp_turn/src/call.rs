@@ -1,4 +1,4 @@
-//! One call of a tool, from what the model wrote to the result that it is given.
+//! One call of a tool, from the model's request to the result.
 
 use jp_conversation::ToolCallRequest;
 use jp_tool::{ContentBlock, ToolResponse};
@@ -17,24 +17,25 @@ use crate::{
     turnstile::{PromptKind, Stage},
 };
 
-/// Returns whether calls of a tool run, or are refused, without a prompt, whatever their arguments are.
+/// Returns whether calls of a tool run, or are refused, without a prompt, whatever their arguments
+/// are.
 ///
-/// A plan of a builtin tool may be sensitive, which asks even if the tool runs unattended; other plans never are.
+/// A plan of a builtin tool may be sensitive, which asks even if the tool runs unattended; other
+/// plans never are.
 pub(crate) fn never_prompts(tool: &Tool, toolbox: &Toolbox) -> bool {
     match (tool.permission, &tool.source) {
         (Permission::Deny, _) => true,
         (_, Source::Builtin(_)) => false,
         (Permission::Unattended, _) => true,
         // The user may have allowed it for the rest of the turn.
-        (Permission::Ask, _) => toolbox.said().allowed.contains(&tool.name),
+        (Permission::Ask, _) => toolbox.decisions().allowed.contains(&tool.name),
     }
 }
 
-/// Runs a call to its end; whatever goes wrong is in the result.
+/// Runs a call to its end. Every failure becomes an error result.
 pub(crate) fn run(call: &ToolCallRequest, toolbox: &Toolbox, line: &Line) -> EndedCall {
     attempt(call, toolbox, line).unwrap_or_else(|Refused { reason, verdict }| {
-        let response =
-            record::response(&call.id, ToolResponse::error([ContentBlock::text(reason)]));
+        let response = record::to_event(&call.id, ToolResponse::from_error(reason));
         EndedCall {
             verdict,
             ..EndedCall::without_verdict(response)
@@ -44,17 +45,17 @@ pub(crate) fn run(call: &ToolCallRequest, toolbox: &Toolbox, line: &Line) -> End
 
 fn attempt(call: &ToolCallRequest, toolbox: &Toolbox, line: &Line) -> Result<EndedCall, Refused> {
     let tool = &*toolbox.find(&call.name)?;
-    // It may have waited for others.
-    wanted(line)?;
-    let permitted = permitted(call, tool, toolbox, line);
+    // The call may have waited for others while the user cancelled.
+    fail_if_cancelled(line)?;
+    let permitted = permit(call, tool, toolbox, line);
     line.reach(Stage::Decided);
     let Permitted {
         mut plan,
         edited,
         verdict,
     } = permitted?;
-    wanted(line)?;
-    let mut response = question::answered(call, tool, toolbox, line, &mut plan.act);
+    fail_if_cancelled(line)?;
+    let mut response = question::run_with_answers(call, tool, toolbox, line, &mut plan.act);
     let for_user: Vec<_> = response
         .content
         .iter()
@@ -66,12 +67,12 @@ fn attempt(call: &ToolCallRequest, toolbox: &Toolbox, line: &Line) -> Result<End
     }
     if let Some(arguments) = &edited {
         let arguments = Value::Object(arguments.clone());
-        let note = format!("The user changed the arguments; the tool ran with: {arguments}");
+        let note = format!("The user changed the arguments. The tool ran with: {arguments}");
         response.content.insert(0, ContentBlock::text(note));
     }
     let response = match &tool.source {
-        Source::Server(of) => record::response_of(&of.server, &call.id, response),
-        Source::Local(_) | Source::Builtin(_) => record::response(&call.id, response),
+        Source::Server(of) => record::to_server_event(&of.server, &call.id, response),
+        Source::Local(_) | Source::Builtin(_) => record::to_event(&call.id, response),
     };
     let response = record::limit(response, tool);
     record::describe_left_out(&response, tool)
@@ -84,11 +85,11 @@ fn attempt(call: &ToolCallRequest, toolbox: &Toolbox, line: &Line) -> Result<End
     })
 }
 
-/// Why a call does not run.
+/// The reason why a call does not run.
 struct Refused {
     /// For the model.
     reason: String,
-    /// What was decided, if it came to that.
+    /// The decision, if there was one.
     verdict: Option<Verdict>,
 }
 
@@ -110,8 +111,8 @@ impl Refused {
     }
 }
 
-/// Fails once the person wants no more of this.
-fn wanted(line: &Line) -> Result<(), String> {
+/// Fails if the user has cancelled the turn.
+fn fail_if_cancelled(line: &Line) -> Result<(), String> {
     if line.is_cancelled() {
         Err(INTERRUPTED.to_owned())
     } else {
@@ -121,15 +122,15 @@ fn wanted(line: &Line) -> Result<(), String> {
 
 /// A call that may run.
 struct Permitted<'a> {
-    /// What the person was shown, if they were asked.
+    /// The plan. If the user was asked, they saw its preview.
     plan: Plan<'a>,
-    /// The arguments, where the person changed them.
+    /// The arguments, if the user changed them.
     edited: Option<Map<String, Value>>,
     verdict: Verdict,
 }
 
-/// Checks the arguments and asks for leave.
-fn permitted<'a>(
+/// Checks the arguments and gets permission for the call.
+fn permit<'a>(
     call: &'a ToolCallRequest,
     tool: &'a Tool,
     toolbox: &'a Toolbox,
@@ -143,7 +144,7 @@ fn permitted<'a>(
         return Err(Refused::by(Verdict::Denied, reason));
     }
     let arguments = arguments::read(call, tool)?;
-    let plan = plan(call, tool, &arguments, toolbox, line)?;
+    let plan = make_plan(call, tool, &arguments, toolbox, line)?;
     let mut permitted = Permitted {
         plan,
         edited: None,
@@ -158,20 +159,21 @@ fn permitted<'a>(
     if leave.is_given(&mut permitted) {
         return Ok(permitted);
     }
-    // What they say for the turn holds for those that waited.
-    let _asking = line.asking(PromptKind::Permission);
-    let asked = leave.asked(permitted, line);
-    // Before the next one asks.
+    // A decision for the rest of the turn covers calls that waited here, so `ask` checks again.
+    let _asking = line.wait_to_prompt(PromptKind::Permission);
+    let asked = leave.ask(permitted, line);
+    // Calls that wait must see the decision before the next prompt, so this comes before `_asking`
+    // is dropped.
     line.reach(Stage::Decided);
     asked
 }
 
-/// The leave that a call needs.
+/// The permission check of a call.
 struct Leave<'a> {
     call: &'a ToolCallRequest,
     tool: &'a Tool,
     toolbox: &'a Toolbox,
-    /// As the model wrote them, with the defaults of what it left out.
+    /// The model's arguments, completed with defaults.
     arguments: Map<String, Value>,
 }
 
@@ -182,42 +184,49 @@ impl<'a> Leave<'a> {
             return false;
         }
         let is_unattended = self.tool.permission == Permission::Unattended;
-        if is_unattended || stateful::is_harmless(self.tool, self.current(permitted)) {
+        if is_unattended || stateful::is_harmless(self.tool, self.current_arguments(permitted)) {
             permitted.verdict = Verdict::AllowedUnasked;
             return true;
         }
-        permitted.verdict = Verdict::AllowedByPerson;
-        self.toolbox.said().allowed.contains(&self.tool.name)
+        permitted.verdict = Verdict::AllowedByUser;
+        self.toolbox.decisions().allowed.contains(&self.tool.name)
     }
 
-    /// Returns the arguments that the call has by now.
-    fn current<'b>(&'b self, permitted: &'b Permitted<'_>) -> &'b Map<String, Value> {
+    /// Returns the arguments with the user's changes so far.
+    fn current_arguments<'b>(&'b self, permitted: &'b Permitted<'_>) -> &'b Map<String, Value> {
         permitted.edited.as_ref().unwrap_or(&self.arguments)
     }
 
-    /// Asks until the person decides.
-    fn asked(&self, mut permitted: Permitted<'a>, line: &Line) -> Result<Permitted<'a>, Refused> {
+    /// Asks until the user decides.
+    fn ask(&self, mut permitted: Permitted<'a>, line: &Line) -> Result<Permitted<'a>, Refused> {
         let mut rejected = None;
         while !self.is_given(&mut permitted) {
-            permitted.verdict = Verdict::AllowedByPerson;
+            permitted.verdict = Verdict::AllowedByUser;
             match line.permit(self.request(&permitted, rejected.take())) {
                 Some(Decision::Allow) => break,
                 Some(Decision::AllowForTurn) => {
-                    self.toolbox.said().allowed.insert(self.tool.name.clone());
+                    self.toolbox
+                        .decisions()
+                        .allowed
+                        .insert(self.tool.name.clone());
                     break;
                 }
-                // What was changed is shown once more, as what it will do.
-                Some(Decision::Edit(edited)) => match self.planned_anew(edited, line) {
+                // The loop asks again with the preview of the changed arguments: the user approves
+                // what will run.
+                Some(Decision::Edit(edited)) => match self.plan_edited(edited, line) {
                     Ok(anew) => permitted = anew,
                     Err(reason) => rejected = Some(reason),
                 },
                 Some(Decision::Refuse { reason }) => {
-                    return Err(Refused::by(Verdict::RefusedByPerson, self.refused(reason)));
+                    return Err(Refused::by(
+                        Verdict::RefusedByUser,
+                        self.describe_refusal(reason),
+                    ));
                 }
                 Some(Decision::Interrupted) => return Err(INTERRUPTED.to_owned().into()),
                 None if line.is_cancelled() => return Err(INTERRUPTED.to_owned().into()),
                 None => {
-                    let reason = self.nobody_to_ask(&permitted, line);
+                    let reason = self.report_no_terminal(&permitted, line);
                     return Err(Refused::by(Verdict::RefusedUnasked, reason));
                 }
             }
@@ -229,37 +238,37 @@ impl<'a> Leave<'a> {
         PermissionRequest {
             tool: self.tool.name.clone(),
             preview: permitted.plan.preview.clone(),
-            arguments: self.current(permitted).clone(),
+            arguments: self.current_arguments(permitted).clone(),
             rejected,
         }
     }
 
-    fn planned_anew(
+    fn plan_edited(
         &self,
         edited: Map<String, Value>,
         line: &Line,
     ) -> Result<Permitted<'a>, Rejected> {
         let edited = arguments::complete(edited, self.tool)?;
-        match plan(self.call, self.tool, &edited, self.toolbox, line) {
+        match make_plan(self.call, self.tool, &edited, self.toolbox, line) {
             Ok(plan) => Ok(Permitted {
                 plan,
                 edited: Some(edited),
-                verdict: Verdict::AllowedByPerson,
+                verdict: Verdict::AllowedByUser,
             }),
             Err(reason) => Err((edited, reason)),
         }
     }
 
-    fn refused(&self, reason: Option<String>) -> String {
+    fn describe_refusal(&self, reason: Option<String>) -> String {
         let name = &self.tool.name;
         match reason {
-            Some(reason) => format!("The person refused the call of `{name}`, and says: {reason}"),
-            None => format!("The person refused the call of `{name}`."),
+            Some(reason) => format!("The user refused the call of `{name}`: {reason}"),
+            None => format!("The user refused the call of `{name}`."),
         }
     }
 
-    /// Tells the person and the model that nobody can be asked.
-    fn nobody_to_ask(&self, permitted: &Permitted<'_>, line: &Line) -> String {
+    /// Reports to the user and the model that there is no terminal to ask on.
+    fn report_no_terminal(&self, permitted: &Permitted<'_>, line: &Line) -> String {
         let name = &self.tool.name;
         let setting = format!(", or `conversation.tools.{name}.run = \"unattended\"`");
         let is_enough = !permitted.plan.is_sensitive;
@@ -268,13 +277,13 @@ impl<'a> Leave<'a> {
             "the call of `{name}` was refused: there is no terminal to ask on; {advice} allows it"
         ));
         format!(
-            "The call of `{name}` was refused: it needs the person's leave, and there is no terminal to ask them on. They can allow it with {advice}."
+            "The call of `{name}` was refused: it needs the user's permission, and there is no terminal to ask on. The user can allow it with {advice}."
         )
     }
 }
 
-/// Finds out what a call will do.
-fn plan<'a>(
+/// Makes the plan of a call.
+fn make_plan<'a>(
     call: &'a ToolCallRequest,
     tool: &'a Tool,
     arguments: &Map<String, Value>,
@@ -304,7 +313,7 @@ mod tests {
         let files = Files::open(directory.path(), &[]).unwrap();
         let toolbox = Toolbox::new(Vec::new(), Surroundings::default(), files);
         toolbox
-            .said()
+            .decisions()
             .allowed
             .extend(["allowed".to_owned(), "read_file".to_owned()]);
         let server = Source::Server(ServerTool {

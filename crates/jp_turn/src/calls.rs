@@ -1,4 +1,4 @@
-//! Runs the calls of one answer, several at a time, and puts what they want to whoever drives the turn.
+//! Runs the calls of one answer in parallel, and passes their wishes to the host.
 
 use std::{
     pin::Pin,
@@ -9,7 +9,8 @@ use std::{
 };
 
 use jp_conversation::{EventKind, ToolCallRequest};
-use jp_tool::{ContentBlock, ToolResponse};
+use jp_tool::ToolResponse;
+use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use crate::{
@@ -17,18 +18,19 @@ use crate::{
     call,
     host::{Host, Turn, TurnEvent},
     inquiry,
-    line::{EndedCall, Line, Wish},
+    line::{EndedCall, Inquiry, Line, Wish},
     record,
     tool::Source,
     toolbox::Toolbox,
     turnstile::{Stage, Turnstile},
 };
 
-/// How many calls run at once.
+/// The maximum number of calls that run at once. Models make more calls than that only rarely, and
+/// each may start a program.
 const AT_ONCE: usize = 8;
 
-/// Runs the calls to their ends; each result is recorded as soon as it is there. Returns whether `cancel` came
-/// before.
+/// Runs the calls to their ends, and records each result when it arrives. Returns true if `cancel`
+/// was ready before the last result.
 pub(crate) async fn run(
     calls: Vec<ToolCallRequest>,
     turn: &Turn<'_>,
@@ -38,12 +40,12 @@ pub(crate) async fn run(
     let (line, mut wished) = Line::new(&calls);
     mark_decided(&calls, turn.toolbox, &line.turnstile);
     let slots = Arc::new(Semaphore::new(AT_ONCE));
-    let tasks: Vec<_> = lanes(&calls, turn.toolbox)
+    let tasks: Vec<_> = group_into_lanes(&calls, turn.toolbox)
         .into_iter()
         .map(|lane| start(lane, turn.toolbox, &line, &slots))
         .collect();
-    let cancelled = Arc::clone(line.cancelled());
-    // What is left are the calls' own, so the channel ends with them.
+    let cancelled = Arc::clone(line.cancel_flag());
+    // Only the calls hold lines now, so the channel closes when the last call ends.
     drop(line);
     let mut driver = Driver {
         calls: &calls,
@@ -73,9 +75,10 @@ pub(crate) async fn run(
     cancelled.load(Relaxed)
 }
 
-/// Marks the calls as decided that need no prompt for it.
+/// Marks the calls that need no permission prompt as decided.
 ///
-/// One of them may wait long for another of its lane, and a prompt of a later call must not wait with it.
+/// One of them may wait long for another of its lane, and a prompt of a later call must not wait
+/// with it.
 fn mark_decided(calls: &[ToolCallRequest], toolbox: &Toolbox, turnstile: &Turnstile) {
     for (number, call) in calls.iter().enumerate() {
         if toolbox
@@ -90,15 +93,15 @@ fn mark_decided(calls: &[ToolCallRequest], toolbox: &Toolbox, turnstile: &Turnst
 /// The reason why calls run one after the other.
 #[derive(PartialEq)]
 enum Lane {
-    /// They use the workspace's files, and one of them changes some.
+    /// They use the workspace's files, and at least one of them changes files.
     Files,
-    /// They reach this MCP server: what one does there may depend on those before it.
+    /// They reach this MCP server, and a call may depend on the effects of earlier ones.
     Server(String),
 }
 
-/// Sorts calls into those that run one after the other, in the order of the message. A call that has nothing in common
-/// with another is alone.
-fn lanes(calls: &[ToolCallRequest], toolbox: &Toolbox) -> Vec<Vec<ToolCallRequest>> {
+/// Groups calls that must run one after the other, in the order of the answer. A call that shares
+/// nothing with another is alone.
+fn group_into_lanes(calls: &[ToolCallRequest], toolbox: &Toolbox) -> Vec<Vec<ToolCallRequest>> {
     let has_writing = calls.iter().any(|call| {
         toolbox
             .find(&call.name)
@@ -106,7 +109,7 @@ fn lanes(calls: &[ToolCallRequest], toolbox: &Toolbox) -> Vec<Vec<ToolCallReques
     });
     let mut lanes: Vec<(Option<Lane>, Vec<ToolCallRequest>)> = Vec::new();
     for call in calls {
-        let lane = lane(call, toolbox, has_writing);
+        let lane = find_lane(call, toolbox, has_writing);
         match lanes
             .iter_mut()
             .find(|(other, _)| lane.is_some() && *other == lane)
@@ -118,7 +121,7 @@ fn lanes(calls: &[ToolCallRequest], toolbox: &Toolbox) -> Vec<Vec<ToolCallReques
     lanes.into_iter().map(|(_, calls)| calls).collect()
 }
 
-fn lane(call: &ToolCallRequest, toolbox: &Toolbox, has_writing: bool) -> Option<Lane> {
+fn find_lane(call: &ToolCallRequest, toolbox: &Toolbox, has_writing: bool) -> Option<Lane> {
     let tool = toolbox.find(&call.name).ok()?;
     let server = match &tool.source {
         Source::Server(tool) => Some(tool.server.clone()),
@@ -149,7 +152,7 @@ fn start(
         line.enter_slot().await;
         let ran = tokio::task::spawn_blocking(run).await;
         line.leave_slot();
-        // If one failed, the others of its lane don't run, and no call is to wait for them.
+        // If a call panicked, the rest of its lane does not run, and no other call may wait for it.
         ends.iter().for_each(|line| line.reach(Stage::Ended));
         if let Err(error) = ran {
             std::panic::resume_unwind(error.into_panic());
@@ -165,7 +168,7 @@ struct Driver<'a, 'h> {
 }
 
 impl Driver<'_, '_> {
-    /// Does what a call wishes; after an interruption nobody is asked any more.
+    /// Fulfils a call's wish. After an interruption, jp asks nothing more.
     async fn fulfil(
         &mut self,
         wish: Wish,
@@ -197,16 +200,7 @@ impl Driver<'_, '_> {
                 });
             }
             Wish::Infer(inquiry, reply) if !is_cancelled => {
-                let pending = pending_beside(&inquiry.call.id, self.calls, &self.is_done);
-                let answer = tokio::select! {
-                    biased;
-                    () = cancel => {
-                        cancelled.store(true, Relaxed);
-                        Err("interrupted".to_owned())
-                    }
-                    answer = inquiry::infer(inquiry, &pending, self.turn, self.host) => answer,
-                };
-                _ = reply.send(answer);
+                _ = reply.send(self.infer(inquiry, cancel, cancelled).await);
             }
             Wish::Infer(_, reply) => _ = reply.send(Err("interrupted".to_owned())),
             Wish::Keep(question, answer) => {
@@ -218,7 +212,8 @@ impl Driver<'_, '_> {
             }
             Wish::Blob(checksum, reply) => {
                 let blob = self.host.blob(&checksum).map_err(|error| {
-                    // It says where the content is stored, which no result may hold.
+                    // The error contains the path of the content, which must not become part of a
+                    // result.
                     self.host.take(TurnEvent::Notice(&format!(
                         "content of a result can't be read: {error}"
                     )));
@@ -226,7 +221,25 @@ impl Driver<'_, '_> {
                 });
                 _ = reply.send(blob);
             }
-            Wish::Done(ended) => self.done(*ended),
+            Wish::Done(ended) => self.record_result(*ended),
+        }
+    }
+
+    /// Asks the model; the answer is an error if `cancel` comes first.
+    async fn infer(
+        &mut self,
+        inquiry: Inquiry,
+        cancel: Pin<&mut impl Future<Output = ()>>,
+        cancelled: &AtomicBool,
+    ) -> Result<Value, String> {
+        let pending = other_pending(&inquiry.call.id, self.calls, &self.is_done);
+        tokio::select! {
+            biased;
+            () = cancel => {
+                cancelled.store(true, Relaxed);
+                Err("interrupted".to_owned())
+            }
+            answer = inquiry::infer(inquiry, &pending, self.turn, self.host) => answer,
         }
     }
 
@@ -238,14 +251,14 @@ impl Driver<'_, '_> {
             .zip(&self.is_done)
             .filter(|(_, is_done)| !**is_done);
         for call in open.map(|(call, _)| call).collect::<Vec<_>>() {
-            let failed = ToolResponse::error([ContentBlock::text("The tool failed.")]);
-            self.done(EndedCall::without_verdict(record::response(
+            let failed = ToolResponse::from_error("The tool failed.");
+            self.record_result(EndedCall::without_verdict(record::to_event(
                 &call.id, failed,
             )));
         }
     }
 
-    fn done(&mut self, ended: EndedCall) {
+    fn record_result(&mut self, ended: EndedCall) {
         let EndedCall {
             response,
             verdict,
@@ -269,8 +282,8 @@ impl Driver<'_, '_> {
     }
 }
 
-/// Returns the ids of the calls that have not ended, but for one.
-fn pending_beside<'c>(id: &str, calls: &'c [ToolCallRequest], is_done: &[bool]) -> Vec<&'c str> {
+/// Returns the ids of the other calls that have not ended.
+fn other_pending<'c>(id: &str, calls: &'c [ToolCallRequest], is_done: &[bool]) -> Vec<&'c str> {
     let calls = calls.iter().zip(is_done);
     calls
         .filter(|(call, is_done)| !**is_done && call.id != id)

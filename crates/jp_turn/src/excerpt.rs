@@ -1,6 +1,6 @@
-//! Parts of texts that may be of any length, for messages; `…` stands for what is left out.
+//! Excerpts of texts of any length, for messages. `…` marks omitted text.
 
-/// Returns the first `characters` of a text; all of it where it has no more.
+/// Returns the first `characters` of a text, or all of it if it has no more.
 pub(crate) fn beginning(text: &str, characters: usize) -> String {
     match text.char_indices().nth(characters) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -8,8 +8,8 @@ pub(crate) fn beginning(text: &str, characters: usize) -> String {
     }
 }
 
-/// Returns a text without its middle, at most `characters` long: two thirds of that from the beginning, the rest from
-/// the end.
+/// Returns a text without its middle, at most `characters` long: two thirds of that from the
+/// beginning, the rest from the end.
 pub(crate) fn ends(text: &str, characters: usize) -> String {
     let all: Vec<char> = text.chars().collect();
     if all.len() <= characters {

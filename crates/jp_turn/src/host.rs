@@ -1,4 +1,4 @@
-//! What a turn works on, and the host that it tells and asks.
+//! The input of a turn, its outcome, and the host that receives its events.
 
 use std::{error::Error as StdError, sync::Arc};
 
@@ -15,92 +15,96 @@ use crate::{
     toolbox::Toolbox,
 };
 
-/// Says what is wrong with the words of an answer; `None` where nothing is.
+/// Checks the text of an answer and returns the error in it, if there is one.
 pub type Check<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// What to send where.
+/// The input of a turn.
 #[derive(Clone, Copy)]
 pub struct Turn<'a> {
-    /// The endpoint.
+    /// The client of the provider's endpoint.
     pub client: &'a Client,
     /// The tools that the model may call.
     pub toolbox: &'a Arc<Toolbox>,
-    /// What usage is booked on: `provider/name`.
+    /// The model to record usage for, as `provider/name`.
     pub model: &'a str,
-    /// Says what is wrong with a whole answer, if anything is: it is recorded as incomplete then.
+    /// Checks a complete answer. If it finds an error, the answer is recorded as incomplete.
     pub check: Option<Check<'a>>,
-    /// How often the model is asked at most; [`Turn::MAX_ROUNDS`] is plenty.
+    /// The maximum number of requests. The default is [`Turn::MAX_ROUNDS`].
     pub max_rounds: usize,
 }
 
 impl Turn<'_> {
-    /// How often a model is asked at most where nothing else is wanted.
+    /// The default maximum number of requests in a turn. Long tasks take some dozens; a model that
+    /// calls tools in a loop would continue forever.
     pub const MAX_ROUNDS: usize = 200;
 }
 
-/// Something that happened in a turn, as soon as it did.
+/// An event in a turn. The host receives it when it happens.
 #[derive(Debug)]
 pub enum TurnEvent<'a> {
-    /// A piece of the answer, to be shown.
+    /// A piece of the answer to show.
     Delta(Delta<'a>),
-    /// The request failed and will be sent again.
+    /// A request failed, and jp will send it again.
     Retry(RetryNotice<'a>),
-    /// A sentence that the person should read.
+    /// A message that the user should read.
     Notice(&'a str),
-    /// How far a call is, until the next event.
+    /// The progress of a call. It holds until the next event.
     Progress(&'a str),
-    /// A sentence for a person who wants to know more.
+    /// A message for a user who wants details.
     Detail(&'a str),
-    /// What is complete, to be stored in this order, all of it or nothing; never empty.
+    /// Complete events to store in this order, all or none; never empty.
     Record(Vec<EventKind>),
-    /// A call needs the person's leave. Where the channel is dropped, nobody is there to give it.
+    /// A call needs the user's permission. The host drops the channel if there is no terminal.
     Permit(PermissionRequest, oneshot::Sender<Decision>),
-    /// A tool asks the person something. Where the channel is dropped, nobody is there to answer.
+    /// A tool asks the user a question. The host drops the channel if there is no terminal.
     Ask(Question, oneshot::Sender<Reply>),
-    /// What a tool returned after the last question that the person answered.
+    /// The blocks that a tool returned after the last question that the user answered.
     Show {
         /// The tool.
         tool: &'a str,
-        /// What it returned.
+        /// The blocks.
         blocks: &'a [ContentBlock],
     },
-    /// What a tool returned only for the user. Models don't receive it.
+    /// The blocks that a tool returned only for the user. Models don't receive them.
     ShowToUser {
         /// The tool.
         tool: &'a str,
-        /// What it returned.
+        /// The blocks.
         blocks: &'a [ContentBlock],
     },
-    /// A call has its result, which is recorded next.
+    /// A call has a result, which is recorded next.
     Called {
         /// The call, as the model made it.
         call: &'a ToolCallRequest,
         /// The result.
         response: &'a ToolCallResponse,
-        /// What was decided about it; nothing if it failed before that.
+        /// The decision about it; `None` if it failed before a decision.
         verdict: Option<Verdict>,
-        /// The arguments that it ran with, if the person changed them.
+        /// The arguments that it ran with, if the user changed them.
         edited: Option<&'a Map<String, Value>>,
     },
 }
 
-/// Who a turn is run for: shows, stores and answers what it is told of, and has the conversation.
+/// The application that runs a turn. It owns the conversation, shows and stores events, and answers
+/// requests.
 ///
-/// What takes long here, as a prompt does, holds up the turn: calls that run go on, but nothing is recorded and no
-/// other call begins.
+/// A method that takes long, for example a prompt, holds up the turn: running calls continue, but
+/// nothing is recorded and no other call starts.
 pub trait Host {
-    /// Takes what happened.
+    /// Handles an event.
     fn take(&mut self, event: TurnEvent<'_>);
 
-    /// Returns the tools of MCP servers, where they changed since the last time. Asked before each request.
-    fn served(&mut self) -> Option<Vec<Tool>> {
+    /// Returns the tools of MCP servers if they changed since the last call. Called before each
+    /// request.
+    fn changed_tools(&mut self) -> Option<Vec<Tool>> {
         None
     }
 
-    /// Encodes the next request: of all that was recorded, and of `aside`, which is not and only this request has.
+    /// Encodes the next request from all recorded events and from `aside`, events that only this
+    /// request contains.
     fn body(&mut self, aside: &[EventKind]) -> Result<Body, Box<dyn StdError + Send + Sync>>;
 
-    /// Reads content that an event of the conversation names; `None` where none does.
+    /// Reads content that an event of the conversation names; `None` if no event names it.
     fn blob(
         &mut self,
         checksum: &Checksum,
@@ -110,29 +114,29 @@ pub trait Host {
 /// A piece of an answer; never empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delta<'a> {
-    /// Words.
+    /// Text of the answer.
     Text(&'a str),
     /// Reasoning.
     Reasoning(&'a str),
 }
 
-/// How a turn ended. What was shown is recorded in each case.
+/// The end of a turn. Everything that was shown is recorded in each case.
 #[derive(Debug)]
 pub enum Outcome {
     /// The model ended its answer.
     Done {
-        /// Why it did.
+        /// The reason that the provider gave.
         finish: FinishReason,
     },
-    /// `cancel` came first.
+    /// The user cancelled the turn.
     Interrupted,
-    /// There was no answer, or only the beginning of one.
+    /// A request failed. There is no answer, or only the beginning of one.
     Failed(Error),
-    /// The next request could not be put together.
+    /// The next request could not be built.
     Unprepared(Box<dyn StdError + Send + Sync>),
-    /// The model called tools again and again.
+    /// The model still called tools after the maximum number of requests.
     Endless {
-        /// How often it was asked.
+        /// The number of requests.
         rounds: usize,
     },
 }

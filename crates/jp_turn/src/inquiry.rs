@@ -1,8 +1,8 @@
 //! Puts a tool's question to the model.
 //!
-//! The request is the conversation so far, the calls of the answer among it, then what the tool returned before its
-//! question, then the question: the bytes of the request before it come again, so its cache holds. Nothing of it is
-//! part of the conversation but what it cost.
+//! The request contains the conversation with the calls of the answer, then the blocks that the
+//! tool returned before its question, then the question. It starts with the bytes of the previous
+//! request, so the prompt cache stays valid. Only its usage becomes part of the conversation.
 
 use jp_conversation::{ChatRequest, ChatResponse, EventKind, Usage};
 use jp_llm::{Error, FinishReason, Format, StreamEvent};
@@ -16,12 +16,15 @@ use crate::{
     schema::Schema,
 };
 
-/// How often the model is asked for an answer that fits.
+/// The number of times that the model is asked for a valid answer. A model that fails twice rarely
+/// succeeds later, and each try sends the conversation again.
 const TRIES: usize = 2;
 
-/// Asks the model until its answer fits, which it has two tries for; the error says why there is none.
+/// Asks the model until its answer fits, which it has two tries for; the error says why there is
+/// none.
 ///
-/// `pending` are the ids of the calls that run beside the one that asks.
+/// `pending` are the ids of the other calls that still run: providers reject a request if a call
+/// has no result.
 pub(crate) async fn infer(
     inquiry: Inquiry,
     pending: &[&str],
@@ -31,28 +34,28 @@ pub(crate) async fn infer(
     let input = &inquiry.input;
     let schema = Schema::compile(&input.schema).map_err(|error| error.to_string())?;
     let format = turn.client.endpoint().format;
-    let mut aside = aside(&inquiry, pending, format);
+    let mut aside = build_aside(&inquiry, pending, format);
     let mut fault = String::new();
     for _ in 0..TRIES {
-        let said = said(&aside, turn, host).await?;
+        let said = ask_model(&aside, turn, host).await?;
         match said.answer(&input.id, &schema) {
             Ok(answer) => return Ok(answer),
             Err(reason) => fault = reason,
         }
         let again = format!(
-            "This is no answer to the question: {fault}.\n\n{}",
-            instruction(input, format)
+            "This does not answer the question: {fault}.\n\n{}",
+            write_instruction(input, format)
         );
         if !said.words.trim().is_empty() {
             aside.push(EventKind::ChatResponse(ChatResponse::message(said.words)));
         }
-        aside.push(request(again, input, format));
+        aside.push(make_request(again, input, format));
     }
     Err(fault)
 }
 
-/// Returns what the request has that the conversation has not: a result of each call and the question.
-fn aside(inquiry: &Inquiry, pending: &[&str], format: Format) -> Vec<EventKind> {
+/// Builds the events that only this request contains: a result for each call, and the question.
+fn build_aside(inquiry: &Inquiry, pending: &[&str], format: Format) -> Vec<EventKind> {
     const PENDING: &str = "This call has not ended yet.";
     const NOTHING_YET: &str = "The tool has returned nothing yet: it asks a question first.";
     let Inquiry {
@@ -61,7 +64,7 @@ fn aside(inquiry: &Inquiry, pending: &[&str], format: Format) -> Vec<EventKind> 
         input,
     } = inquiry;
     let result = |id: &str, content: Vec<ContentBlock>| {
-        EventKind::ToolCallResponse(record::response(id, ToolResponse::new(content)))
+        EventKind::ToolCallResponse(record::to_event(id, ToolResponse::new(content)))
     };
     let context = if context.is_empty() {
         vec![ContentBlock::text(NOTHING_YET)]
@@ -74,36 +77,40 @@ fn aside(inquiry: &Inquiry, pending: &[&str], format: Format) -> Vec<EventKind> 
             .iter()
             .map(|id| result(id, vec![ContentBlock::text(PENDING)])),
     );
-    aside.push(request(question(&call.name, input, format), input, format));
+    aside.push(make_request(
+        write_question(&call.name, input, format),
+        input,
+        format,
+    ));
     aside
 }
 
-fn question(tool: &str, input: &InputRequest, format: Format) -> String {
+fn write_question(tool: &str, input: &InputRequest, format: Format) -> String {
     let InputRequest { text, default, .. } = input;
     let default = default.as_ref().map_or_else(String::new, |default| {
         format!("\nIts default is {default}.")
     });
     format!(
         "The tool \"{tool}\" asks: {text}{default}\n\n{}",
-        instruction(input, format)
+        write_instruction(input, format)
     )
 }
 
-/// Says what to write. Where a schema would be told before the conversation, whose cache would be lost, it is told
-/// here.
-fn instruction(input: &InputRequest, format: Format) -> String {
-    let told = "Answer with one JSON object and nothing around it, and call no tool now.";
+/// Writes the instruction. Some providers put a schema before the conversation, which would
+/// invalidate the prompt cache, so the instruction contains it instead.
+fn write_instruction(input: &InputRequest, format: Format) -> String {
+    let told = "Answer with one JSON object and nothing else. Do not call a tool.";
     if format.holds_to_schema_apart() {
-        return format!("{told} The answer is its `{}`.", input.id);
+        return format!("{told} Put the answer in its property `{}`.", input.id);
     }
     format!(
-        "{told} It must fit this JSON Schema:\n{}",
-        Value::Object(schema(input))
+        "{told} It must match this JSON Schema:\n{}",
+        Value::Object(wrap_schema(input))
     )
 }
 
-fn request(words: String, input: &InputRequest, format: Format) -> EventKind {
-    let schema = format.holds_to_schema_apart().then(|| schema(input));
+fn make_request(words: String, input: &InputRequest, format: Format) -> EventKind {
+    let schema = format.holds_to_schema_apart().then(|| wrap_schema(input));
     EventKind::ChatRequest(ChatRequest {
         schema,
         ..ChatRequest::new(words)
@@ -111,10 +118,10 @@ fn request(words: String, input: &InputRequest, format: Format) -> EventKind {
 }
 
 /// Makes the schema of an object that has the answer as its one property.
-fn schema(input: &InputRequest) -> Map<String, Value> {
+fn wrap_schema(input: &InputRequest) -> Map<String, Value> {
     let id = &input.id;
     let mut answer = Value::Object(input.schema.clone());
-    // A part with an address of its own is what its references start from.
+    // If the schema has an `$id`, its references are relative to that and stay valid.
     if answer.get("$id").is_none() {
         rebase(
             &mut answer,
@@ -130,7 +137,7 @@ fn schema(input: &InputRequest) -> Map<String, Value> {
     object.into_iter().collect()
 }
 
-/// Leads references within a schema to where it now is.
+/// Rewrites local references in a schema that is now below `root`.
 fn rebase(schema: &mut Value, root: &str) {
     match schema {
         Value::Array(all) => all.iter_mut().for_each(|one| rebase(one, root)),
@@ -162,17 +169,21 @@ fn pointer_segment(key: &str) -> String {
     escaped.bytes().map(byte).collect()
 }
 
-/// What the model made of a question.
+/// The model's reply to a question.
 #[derive(Default)]
-struct Said {
+struct ModelReply {
     words: String,
     has_called: bool,
-    /// Why it is not whole.
+    /// The reason why the reply is incomplete, if it is.
     cut_off: Option<String>,
 }
 
-/// Sends the question and collects what the model says; the error is of a request that got no answer.
-async fn said(aside: &[EventKind], turn: &Turn<'_>, host: &mut dyn Host) -> Result<Said, String> {
+/// Sends the question and collects the model's reply. Fails if the request gets no answer.
+async fn ask_model(
+    aside: &[EventKind],
+    turn: &Turn<'_>,
+    host: &mut dyn Host,
+) -> Result<ModelReply, String> {
     let body = match host.body(aside) {
         Ok(body) => body,
         Err(error) => {
@@ -188,13 +199,13 @@ async fn said(aside: &[EventKind], turn: &Turn<'_>, host: &mut dyn Host) -> Resu
         .send(&body, &mut |notice| host.take(TurnEvent::Retry(notice)))
         .await;
     let mut response = sent.map_err(|error| describe_failure(&error))?;
-    let (mut said, mut usage) = (Said::default(), None);
+    let (mut said, mut usage) = (ModelReply::default(), None);
     loop {
         match response.next().await {
             Ok(None) => break,
             Ok(Some(event)) => said.take(event, &mut usage),
             Err(error) => {
-                said.cut_off = Some(lost(&error));
+                said.cut_off = Some(describe_loss(&error));
                 break;
             }
         }
@@ -209,14 +220,14 @@ async fn said(aside: &[EventKind], turn: &Turn<'_>, host: &mut dyn Host) -> Resu
     Ok(said)
 }
 
-fn lost(error: &Error) -> String {
+fn describe_loss(error: &Error) -> String {
     match error {
         Error::Stream { fault, .. } => fault.to_string(),
         error => describe_failure(error),
     }
 }
 
-impl Said {
+impl ModelReply {
     fn take(&mut self, event: StreamEvent, usage: &mut Option<Usage>) {
         match event {
             StreamEvent::Text(text) => self.words.push_str(&text),
@@ -232,7 +243,7 @@ impl Said {
         }
     }
 
-    /// Reads the answer; the error says what is wrong with it.
+    /// Reads and checks the answer.
     fn answer(&self, id: &str, schema: &Schema) -> Result<Value, String> {
         if self.has_called {
             return Err("a tool was called".to_owned());
@@ -240,20 +251,20 @@ impl Said {
         if let Some(reason) = &self.cut_off {
             return Err(format!("it was cut off: {reason}"));
         }
-        let mut object: Map<String, Value> = serde_json::from_str(unfenced(&self.words))
-            .map_err(|error| format!("it is no JSON object: {error}"))?;
+        let mut object: Map<String, Value> = serde_json::from_str(strip_fence(&self.words))
+            .map_err(|error| format!("it is not a JSON object: {error}"))?;
         let answer = object
             .shift_remove(id)
             .ok_or_else(|| format!("it has no `{id}`"))?;
         schema
             .check_value(&answer)
-            .map_err(|faults| format!("its `{id}` does not fit: {faults}"))?;
+            .map_err(|faults| format!("its `{id}` does not match the schema: {faults}"))?;
         Ok(answer)
     }
 }
 
-/// Returns what is in the first code fence, or all where there is none.
-fn unfenced(words: &str) -> &str {
+/// Returns the content of the first code fence, or the whole text if it has none.
+fn strip_fence(words: &str) -> &str {
     let inside = || {
         let (_, opened) = words.split_once("```")?;
         let (_, content) = opened.split_once('\n')?;

@@ -1,5 +1,5 @@
-//! Runs one turn: sends a request, runs the tools that the model calls, and repeats until the answer
-//! ends.
+//! Runs one turn: sends a request, runs the tools that the model calls, and repeats until the
+//! answer ends.
 //!
 //! Main types, in reading order:
 //!
@@ -12,8 +12,8 @@
 //!   channel for the answer. Whatever was shown is stored too, however the turn ends.
 //!
 //! Each call runs on a thread of its own: `call` checks it and asks for permission, `local`,
-//! `builtin`, `server` or `stateful` carries it out, `question` answers what the tool asks and runs it
-//! again, `record` makes the event. A call reaches the host only through its `line` to `calls`.
+//! `builtin`, `server` or `stateful` carries it out, `question` answers what the tool asks and runs
+//! it again, `record` makes the event. A call reaches the host only through its `line` to `calls`.
 //! Nothing here prints, prompts, looks at the clock or reads the environment.
 //!
 //! ```

@@ -1,4 +1,5 @@
-//! A call's line to the turn: what a call needs from outside goes there, with a channel for the reply.
+//! The channel from a call to the turn. A call sends its wishes there, each with a channel for the
+//! reply.
 
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -22,38 +23,38 @@ use crate::{
 /// The result of a call after the user ended the turn.
 pub(crate) const INTERRUPTED: &str = "The call was interrupted.";
 
-/// What a call wants of whoever drives the turn.
+/// A call's wish to the driver of the turn.
 pub(crate) enum Wish {
-    /// A word to the person.
+    /// Shows the user a message.
     Notice(String),
-    /// The stage of a call.
+    /// Shows the progress of a call.
     Progress(String),
-    /// A word to a person who wants to know more.
+    /// Shows a message to a user who wants details.
     Detail(String),
-    /// Leave to run.
+    /// Asks the user for permission.
     Permit(PermissionRequest, oneshot::Sender<Decision>),
-    /// The person's answer.
+    /// Asks the user a question.
     Ask(Question, oneshot::Sender<Reply>),
-    /// That the person sees what the tool returned after its last question.
+    /// Shows the user the blocks after the tool's last question.
     Show(String, Vec<ContentBlock>),
-    /// That the person sees what a tool returned for them alone.
+    /// Shows the user the blocks that are only for them.
     ShowToUser(String, Vec<ContentBlock>),
-    /// The model's answer.
+    /// Asks the model a question.
     Infer(Inquiry, oneshot::Sender<Result<Value, String>>),
-    /// That the question and its answer are kept.
+    /// Records a question and its answer.
     Keep(InquiryRequest, InquiryResponse),
-    /// Content that the conversation holds.
+    /// Reads content of the conversation.
     Blob(Checksum, oneshot::Sender<Result<Option<Vec<u8>>, String>>),
-    /// That its result is kept.
+    /// Records the result.
     Done(Box<EndedCall>),
 }
 
 /// A call that has ended.
 pub(crate) struct EndedCall {
     pub(crate) response: ToolCallResponse,
-    /// What was decided about it; nothing if it failed before that.
+    /// The decision about it; `None` if it failed before a decision.
     pub(crate) verdict: Option<Verdict>,
-    /// The arguments that it ran with, if the person changed them.
+    /// The arguments that it ran with, if the user changed them.
     pub(crate) edited: Option<Map<String, Value>>,
 }
 
@@ -74,7 +75,7 @@ pub(crate) struct Inquiry {
     pub(crate) input: InputRequest,
 }
 
-/// A call's line to whoever drives the turn.
+/// A call's channel to the driver of the turn.
 #[derive(Clone)]
 pub(crate) struct Line {
     wishes: mpsc::UnboundedSender<Wish>,
@@ -88,12 +89,12 @@ pub(crate) struct Line {
 /// One of the places that calls run in.
 #[derive(Default)]
 struct Slot {
-    /// Nothing where calls run without.
+    /// The slots; `None` for a line whose calls don't need one.
     slots: Option<Arc<Semaphore>>,
     held: Mutex<Option<OwnedSemaphorePermit>>,
 }
 
-/// A call's turn to ask the person.
+/// A call's turn to ask the user.
 pub(crate) struct PromptTurn<'a> {
     line: &'a Line,
     turn: Option<AskingTurn<'a>>,
@@ -152,7 +153,7 @@ impl Line {
     /// Waits until the call may prompt the user.
     ///
     /// Meanwhile others may run in its place: an earlier call may wait for one.
-    pub(crate) fn asking(&self, kind: PromptKind) -> PromptTurn<'_> {
+    pub(crate) fn wait_to_prompt(&self, kind: PromptKind) -> PromptTurn<'_> {
         self.leave_slot();
         PromptTurn {
             line: self,
@@ -165,78 +166,78 @@ impl Line {
         self.turnstile.reach(self.call, stage);
     }
 
-    /// Returns whether the person wants no more of this.
+    /// Returns whether the user cancelled the turn.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancelled.load(Relaxed)
     }
 
-    /// Returns the flag that is set once the person wants no more of this.
-    pub(crate) fn cancelled(&self) -> &Arc<AtomicBool> {
+    /// Returns the flag that is set when the user cancels the turn.
+    pub(crate) fn cancel_flag(&self) -> &Arc<AtomicBool> {
         &self.cancelled
     }
 
     pub(crate) fn notice(&self, notice: String) {
-        self.wish(Wish::Notice(notice));
+        self.send(Wish::Notice(notice));
     }
 
     pub(crate) fn progress(&self, progress: String) {
-        self.wish(Wish::Progress(progress));
+        self.send(Wish::Progress(progress));
     }
 
     pub(crate) fn detail(&self, detail: String) {
-        self.wish(Wish::Detail(detail));
+        self.send(Wish::Detail(detail));
     }
 
     pub(crate) fn keep(&self, question: InquiryRequest, answer: InquiryResponse) {
-        self.wish(Wish::Keep(question, answer));
+        self.send(Wish::Keep(question, answer));
     }
 
-    /// Asks for leave; `None` where nobody is there to give it.
+    /// Asks the user for permission; `None` if there is no terminal.
     pub(crate) fn permit(&self, request: PermissionRequest) -> Option<Decision> {
-        self.put(|reply| Wish::Permit(request, reply))
+        self.request(|reply| Wish::Permit(request, reply))
     }
 
-    /// Asks the person; `None` where nobody is there.
+    /// Asks the user a question; `None` if there is no terminal.
     pub(crate) fn ask(&self, question: Question) -> Option<Reply> {
-        self.put(|reply| Wish::Ask(question, reply))
+        self.request(|reply| Wish::Ask(question, reply))
     }
 
-    /// Shows the person what a tool returned after its last question.
+    /// Shows the user what a tool returned after its last question.
     pub(crate) fn show(&self, tool: &str, blocks: Vec<ContentBlock>) {
-        self.wish(Wish::Show(tool.to_owned(), blocks));
+        self.send(Wish::Show(tool.to_owned(), blocks));
     }
 
     /// Shows the user what a tool returned only for them.
     pub(crate) fn show_to_user(&self, tool: &str, blocks: Vec<ContentBlock>) {
-        self.wish(Wish::ShowToUser(tool.to_owned(), blocks));
+        self.send(Wish::ShowToUser(tool.to_owned(), blocks));
     }
 
     /// Asks the model; the error says why there is no answer.
     pub(crate) fn infer(&self, inquiry: Inquiry) -> Result<Value, String> {
-        self.put(|reply| Wish::Infer(inquiry, reply))
+        self.request(|reply| Wish::Infer(inquiry, reply))
             .unwrap_or_else(|| Err("interrupted".to_owned()))
     }
 
-    /// Reads content that the conversation names; `None` where it names none of that checksum.
+    /// Reads content that the conversation names; `None` if it names none with that checksum.
     pub(crate) fn blob(&self, checksum: Checksum) -> Result<Option<Vec<u8>>, String> {
-        self.put(|reply| Wish::Blob(checksum, reply))
+        self.request(|reply| Wish::Blob(checksum, reply))
             .unwrap_or_else(|| Err("interrupted".to_owned()))
     }
 
-    fn put<T>(&self, wish: impl FnOnce(oneshot::Sender<T>) -> Wish) -> Option<T> {
+    fn request<T>(&self, wish: impl FnOnce(oneshot::Sender<T>) -> Wish) -> Option<T> {
         let (sender, receiver) = oneshot::channel();
-        self.wish(wish(sender));
+        self.send(wish(sender));
         receiver.blocking_recv().ok()
     }
 
     /// Hands in the result of a call.
     pub(crate) fn hand_in(&self, ended: EndedCall) {
-        self.wish(Wish::Done(Box::new(ended)));
+        self.send(Wish::Done(Box::new(ended)));
         self.reach(Stage::Ended);
     }
 
-    fn wish(&self, wish: Wish) {
-        // Nobody listens once the turn is given up; then there is nothing left to wish for.
+    fn send(&self, wish: Wish) {
+        // Fails if the host dropped the turn. Then the wish doesn't matter any more.
         _ = self.wishes.send(wish);
     }
 }
@@ -259,7 +260,7 @@ impl Slot {
 
 #[cfg(test)]
 impl Line {
-    /// A line that leads nowhere: nobody is there to ask.
+    /// Makes a line without a driver: every request gets the reply that there is no terminal.
     pub(crate) fn unheard(is_cancelled: bool) -> Self {
         let (line, _) = Self::new(&[]);
         line.cancelled.store(is_cancelled, Relaxed);

@@ -1,8 +1,9 @@
-//! Local tools: programs of the person's.
+//! Local tools: programs that the user configured.
 //!
-//! The program gets what it is called with as one JSON document ([`jp_tool::Invocation`]), on stdin and in the
-//! placeholders of its command line. It runs in the workspace root without a shell, in a process group of its own and
-//! without the keys of the environment; [`parse_command_output`] reads what it prints.
+//! The program gets what it is called with as one JSON document ([`jp_tool::Invocation`]), on stdin
+//! and in the placeholders of its command line. It runs in the workspace root without a shell, in a
+//! process group of its own and without the keys of the environment; [`parse_command_output`] reads
+//! what it prints.
 
 mod resources;
 mod title;
@@ -22,15 +23,10 @@ use self::resources::with_canonical_uris;
 use crate::{
     Command, Parsed, Preview, Tool, Toolbox,
     command::template,
-    excerpt,
     line::Line,
-    parse::{MAX_PRINTED, parse_command_output, warning_block},
+    parse::{MAX_PRINTED, limit_warnings, parse_command_output, warning_block},
     plan::Plan,
 };
-
-/// How many warnings of one result are told, and how long each may be.
-const MAX_WARNINGS: usize = 10;
-const WARNING_CHARACTERS: usize = 300;
 
 /// Plans a call of a local tool.
 pub(crate) fn plan<'a>(
@@ -64,7 +60,8 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Runs the program once. `told` holds what the person was warned of in earlier runs of this call.
+    /// Runs the program once. `told` holds what the user was warned of in earlier runs of this
+    /// call.
     fn run(
         &self,
         answers: &Map<String, Value>,
@@ -81,16 +78,16 @@ impl Call<'_> {
             max_bytes: MAX_PRINTED as u64,
             is_moot: &|| line.is_cancelled(),
         };
-        // It ends with a newline for those who read lines.
+        // The newline is for programs that read their input by lines.
         let captured =
             match jp_process::capture(program, format!("{document}\n").as_bytes(), &bounds) {
                 Ok(captured) => captured,
-                Err(error) => return self.not_started(&error, &document, line),
+                Err(error) => return self.report_start_failure(&error, &document, line),
             };
         let name = &self.tool.name;
         if let End::TimedOut(limit) = captured.end {
             line.notice(format!(
-                "`{name}` ran for more than {} s and was ended; `conversation.tools.{name}.timeout_secs` allows more",
+                "`{name}` ran for more than {} s and was ended; raise `conversation.tools.{name}.timeout_secs` to allow more",
                 limit.as_secs_f64()
             ));
         }
@@ -118,36 +115,39 @@ impl Call<'_> {
         Ok(program(&self.command.words, document, surroundings))
     }
 
-    fn not_started(&self, error: &ProcessError, document: &Value, line: &Line) -> ToolResponse {
+    fn report_start_failure(
+        &self,
+        error: &ProcessError,
+        document: &Value,
+        line: &Line,
+    ) -> ToolResponse {
         let name = &self.tool.name;
         let place = format!("`conversation.tools.{name}.command`");
         let reason = match error {
             ProcessError::Start { source, .. }
                 if source.kind() == io::ErrorKind::ArgumentListTooLong =>
             {
-                "its command line would be too long; the program finds its arguments on stdin, too"
+                "its command line is too long; the program can read its arguments from stdin"
                     .to_owned()
             }
             error => {
                 let program = template::fill(&self.command.words[0], document);
-                told_as_configured(
+                describe_start_error(
                     error,
                     &brief_program(&program, &self.toolbox.surroundings.root),
                 )
             }
         };
-        line.notice(format!(
-            "`{name}` was not run: {reason}; it is configured at {place}"
-        ));
+        line.notice(format!("`{name}` did not run: {reason}; check {place}"));
         ToolResponse::from_error(format!(
-            "The tool `{name}` was not run: {reason}. The person configures it at {place}."
+            "The tool `{name}` did not run: {reason}. The user configures it with {place}."
         ))
     }
 }
 
-/// Says why a program does not start; the place where it is looked for is this machine's alone, so it goes by what the
-/// configuration calls it.
-pub(crate) fn told_as_configured(error: &ProcessError, program: &str) -> String {
+/// Describes why a program does not start. Paths are specific to this machine, so the text uses the
+/// name in the configuration.
+pub(crate) fn describe_start_error(error: &ProcessError, program: &str) -> String {
     match error {
         ProcessError::Missing { .. } => format!("there is no program {program:?}"),
         ProcessError::Start { source, .. } => format!("{program:?} can't be started: {source}"),
@@ -155,8 +155,8 @@ pub(crate) fn told_as_configured(error: &ProcessError, program: &str) -> String 
     }
 }
 
-/// Shows the command line that will run, its long words in full below. What stands for the whole document is left as it
-/// is: the arguments say more.
+/// Makes the preview of the command line, with long words in full below it. Placeholders for the
+/// whole document stay as they are, because the arguments say more.
 pub(crate) fn preview(
     command: &Command,
     tool: &Tool,
@@ -171,16 +171,13 @@ pub(crate) fn preview(
         .collect();
     if words.iter().any(|word| word.contains('\0')) {
         return Err(format!(
-            "An argument of `{}` holds a NUL, which no command line can.",
+            "An argument of `{}` contains a NUL, which a command line can't contain.",
             tool.name
         ));
     }
-    let line = title::line(&words);
+    let line = title::join_words(&words);
     Ok(match title::short_line(&words) {
-        None => Preview {
-            title: line,
-            detail: None,
-        },
+        None => Preview::titled(line),
         Some(short) => {
             let arguments = serde_json::to_string_pretty(arguments).unwrap_or_default();
             Preview {
@@ -196,14 +193,14 @@ pub(crate) fn check_root(tool: &Tool, surroundings: &crate::Surroundings) -> Res
     match surroundings.root.is_dir() {
         true => Ok(()),
         false => Err(format!(
-            "`{}` was not run: the workspace is not there any more.",
+            "`{}` did not run: the workspace no longer exists.",
             tool.name
         )),
     }
 }
 
-/// Identifies the files of a response, and says what of it could not be used: to the model in the response, to the
-/// person by the line. `told` holds what the person was warned of already.
+/// Makes the URIs of a response canonical, and adds its warnings: for the model to the response,
+/// for the user as notices. `told` holds the warnings that the user has already seen.
 pub(crate) fn with_warnings(
     parsed: Parsed,
     tool: &Tool,
@@ -217,7 +214,7 @@ pub(crate) fn with_warnings(
     } = parsed;
     let (mut response, of_uris) = with_canonical_uris(response, surroundings);
     warnings.extend(of_uris);
-    let warnings = told_of(&warnings);
+    let warnings = limit_warnings(&warnings);
     for warning in warnings
         .iter()
         .filter(|warning| told.insert(String::clone(warning)))
@@ -251,7 +248,8 @@ pub(crate) fn document(
         .expect("its maps have string keys, its path is UTF-8")
 }
 
-/// Makes what is started of a command's words, in the workspace root and without the keys of the environment.
+/// Makes the program of a command: it runs in the workspace root, and without the API keys of the
+/// environment.
 pub(crate) fn program(
     words: &[String],
     document: &Value,
@@ -286,17 +284,4 @@ fn with_causes(error: &dyn StdError) -> String {
         .map(ToString::to_string)
         .collect::<Vec<_>>()
         .join(": ")
-}
-
-/// Returns the first warnings, none of them long.
-fn told_of(warnings: &[String]) -> Vec<String> {
-    let short = |warning: &String| excerpt::beginning(warning, WARNING_CHARACTERS);
-    let more = warnings.len().saturating_sub(MAX_WARNINGS);
-    let rest = (more > 0).then(|| format!("and {more} more like these"));
-    warnings
-        .iter()
-        .take(MAX_WARNINGS)
-        .map(short)
-        .chain(rest)
-        .collect()
 }

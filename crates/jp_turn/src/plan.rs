@@ -9,7 +9,7 @@ use crate::{ask::Preview, line::Line};
 pub(crate) struct Plan<'a> {
     /// Shown to the user if they are asked.
     pub(crate) preview: Preview,
-    /// Whether the person is asked even if the tool runs unattended.
+    /// True if the user has to be asked even if the tool runs unattended.
     pub(crate) is_sensitive: bool,
     /// Carries it out, given the answers to the tool's questions so far.
     pub(crate) act: Act<'a>,

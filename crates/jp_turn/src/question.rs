@@ -8,26 +8,28 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     Answerer, Question, Reply, Schema, Tool, Toolbox, excerpt,
-    line::{Inquiry, Line},
+    line::{INTERRUPTED, Inquiry, Line},
     plan::Act,
     turnstile::PromptKind,
 };
 
-/// How often a tool may run for one call.
+/// The maximum number of runs for one call: a tool that always asks something would run forever.
 const MAX_RUNS: usize = 30;
-/// How often one question may be asked in one call.
+/// The maximum number of times that a tool may ask the same question in one call. It may ask again
+/// after an answer that it can't use.
 const MAX_ASKED: usize = 3;
-/// How many questions one response may have.
+/// The maximum number of questions in one response.
 const MAX_QUESTIONS: usize = 50;
-/// How large the schema of a question may be, in bytes.
+/// The maximum size of a question's schema, in bytes. The event of the question keeps it.
 const MAX_SCHEMA_BYTES: usize = 128_000;
-/// How large an answer may be, in bytes: it goes to the tool each time it runs again.
+/// The maximum size of an answer, in bytes. The tool receives it each time it runs again.
 const MAX_ANSWER_BYTES: usize = 1_000_000;
-/// How many characters of what a tool wrote are shown in a message.
+/// The number of characters of a tool's text in a message.
 const MAX_SHOWN: usize = 200;
 
-/// Runs a tool, answers its questions and runs it again, until it asks nothing; the last run's response counts.
-pub(crate) fn answered(
+/// Runs a tool, answers its questions and runs it again, until it asks nothing; the last run's
+/// response counts.
+pub(crate) fn run_with_answers(
     call: &ToolCallRequest,
     tool: &Tool,
     toolbox: &Toolbox,
@@ -45,7 +47,7 @@ pub(crate) fn answered(
         }
     }
     let reason = format!(
-        "`{}` was run {MAX_RUNS} times and still asks questions.",
+        "`{}` ran {MAX_RUNS} times and still asks questions.",
         tool.name
     );
     ToolResponse::from_error(reason)
@@ -57,18 +59,18 @@ pub(crate) struct Asking<'a> {
     tool: &'a Tool,
     toolbox: &'a Toolbox,
     line: &'a Line,
-    /// How often each question was asked.
+    /// The number of times that each question was asked.
     asked: HashMap<String, usize>,
 }
 
-/// What the person was shown of a response with questions.
-pub(crate) struct Told<'r> {
+/// The blocks of a response that the user was shown with questions.
+pub(crate) struct ShownBlocks<'r> {
     response: &'r ToolResponse,
-    /// How many of its blocks.
+    /// The number of blocks that were shown.
     until: usize,
 }
 
-impl<'r> Told<'r> {
+impl<'r> ShownBlocks<'r> {
     pub(crate) fn new(response: &'r ToolResponse) -> Self {
         Self { response, until: 0 }
     }
@@ -76,13 +78,13 @@ impl<'r> Told<'r> {
     /// Returns the blocks before the question at `index` that were not shown yet.
     fn before(&mut self, index: usize) -> Vec<ContentBlock> {
         let start = std::mem::replace(&mut self.until, index + 1);
-        context(&self.response.content[start..index])
+        context_blocks(&self.response.content[start..index])
     }
 }
 
 /// A question that can be asked.
-pub(crate) struct Checked {
-    /// Without a default that is no answer.
+pub(crate) struct CheckedQuestion {
+    /// The question. A default that does not match the schema is removed.
     pub(crate) question: InputRequest,
     schema: Schema,
 }
@@ -110,14 +112,15 @@ impl<'a> Asking<'a> {
         answers: &mut Map<String, Value>,
     ) -> Result<bool, String> {
         let questions = self.questions(response)?;
-        // Nobody is asked in vain.
+        // Check all questions before asking the first: an invalid one would make the user's answers
+        // useless.
         let checked: Vec<_> = questions
             .iter()
-            .map(|(_, question)| self.checked(question))
+            .map(|(_, question)| self.check(question))
             .collect::<Result<_, _>>()?;
-        let mut told = Told::new(response);
+        let mut told = ShownBlocks::new(response);
         for ((index, question), checked) in questions.iter().zip(&checked) {
-            self.count(question)?;
+            self.count_question(question)?;
             let answer = self.answer_to_checked(checked, *index, &mut told)?;
             answers.insert(question.id.clone(), answer);
         }
@@ -125,15 +128,15 @@ impl<'a> Asking<'a> {
         Ok(!questions.is_empty())
     }
 
-    /// Shows the person the blocks after the last question that they answered.
-    pub(crate) fn show_rest(&self, told: Told<'_>) {
-        let rest = context(&told.response.content[told.until..]);
+    /// Shows the user the blocks after the last question that they answered.
+    pub(crate) fn show_rest(&self, told: ShownBlocks<'_>) {
+        let rest = context_blocks(&told.response.content[told.until..]);
         if told.until > 0 && !rest.is_empty() {
             self.line.show(&self.tool.name, rest);
         }
     }
 
-    /// Returns the questions of a response with their places.
+    /// Returns the questions of a response with the indices of their blocks.
     pub(crate) fn questions<'r>(
         &self,
         response: &'r ToolResponse,
@@ -149,7 +152,7 @@ impl<'a> Asking<'a> {
         if questions.len() > MAX_QUESTIONS {
             let count = questions.len();
             return Err(format!(
-                "`{name}` asks {count} questions at once; {MAX_QUESTIONS} can be answered."
+                "`{name}` asks {count} questions at once. The limit is {MAX_QUESTIONS}."
             ));
         }
         let mut ids = HashSet::new();
@@ -158,64 +161,65 @@ impl<'a> Asking<'a> {
             .find(|(_, question)| !ids.insert(&question.id))
         {
             Some((_, twice)) => Err(format!(
-                "`{name}` asks two questions with the id {:?} at once, so their answers can't be told apart.",
-                shortened(&twice.id)
+                "`{name}` asks two questions with the same id, {:?}, at once.",
+                shorten(&twice.id)
             )),
             None => Ok(questions),
         }
     }
 
-    fn count(&mut self, question: &InputRequest) -> Result<(), String> {
+    fn count_question(&mut self, question: &InputRequest) -> Result<(), String> {
         let times = self.asked.entry(question.id.clone()).or_default();
         *times += 1;
         if *times <= MAX_ASKED {
             return Ok(());
         }
-        let (name, text) = (&self.tool.name, shortened(&question.text));
+        let (name, text) = (&self.tool.name, shorten(&question.text));
         Err(format!(
-            "`{name}` asked {text:?} {MAX_ASKED} times in one call and was given an answer each time."
+            "`{name}` asked {text:?} {MAX_ASKED} times in one call and got an answer each time."
         ))
     }
 
     /// Answers one question, as the configuration says or by asking; the error is for the model.
     ///
-    /// The question is block `index` of the response. The person is shown the blocks before it that they were not
-    /// `told` yet; the model, which is asked anew each time, all of them.
+    /// The question is block `index` of the response. The user is shown the blocks before it that
+    /// they have not seen yet. The model is shown all of them, because its requests don't contain
+    /// earlier questions.
     pub(crate) fn answer_to(
         &self,
         question: &InputRequest,
         index: usize,
-        told: &mut Told<'_>,
+        told: &mut ShownBlocks<'_>,
     ) -> Result<Value, String> {
-        self.answer_to_checked(&self.checked(question)?, index, told)
+        self.answer_to_checked(&self.check(question)?, index, told)
     }
 
     fn answer_to_checked(
         &self,
-        checked: &Checked,
+        checked: &CheckedQuestion,
         index: usize,
-        told: &mut Told<'_>,
+        told: &mut ShownBlocks<'_>,
     ) -> Result<Value, String> {
-        if let Some(answer) = self.said(checked) {
+        if let Some(answer) = self.earlier_answer(checked) {
             return Ok(answer);
         }
         let question = &checked.question;
         match self.tool.questions.get(&question.id) {
-            Some(Answerer::Fixed(answer)) => self.fixed(checked, answer),
+            Some(Answerer::Fixed(answer)) => self.fixed_answer(checked, answer),
             Some(Answerer::Assistant) => {
-                self.infer(checked, context(&told.response.content[..index]))
+                self.infer(checked, context_blocks(&told.response.content[..index]))
             }
             Some(Answerer::User) | None => self.ask(checked, told.before(index)),
         }
     }
 
     /// Checks that a question can be answered.
-    pub(crate) fn checked(&self, question: &InputRequest) -> Result<Checked, String> {
-        let (name, text) = (&self.tool.name, shortened(&question.text));
+    pub(crate) fn check(&self, question: &InputRequest) -> Result<CheckedQuestion, String> {
+        let (name, text) = (&self.tool.name, shorten(&question.text));
         let bytes = Value::Object(question.schema.clone()).to_string().len();
         if bytes > MAX_SCHEMA_BYTES {
             return Err(format!(
-                "`{name}` asks {text:?} with a schema of {bytes} bytes; {MAX_SCHEMA_BYTES} are read."
+                "`{name}` asks {text:?} with a schema of {bytes} bytes. The limit is {MAX_SCHEMA_BYTES}."
             ));
         }
         if !question.schema.values().all(is_shallow) {
@@ -223,51 +227,50 @@ impl<'a> Asking<'a> {
                 "`{name}` asks {text:?} with a schema that is nested more than 100 levels deep."
             ));
         }
-        let schema = Schema::compile(&question.schema).map_err(|error| {
-            format!("`{name}` asks {text:?} with a schema that is none: {error}")
-        })?;
-        let mut checked = Checked {
+        let schema = Schema::compile(&question.schema)
+            .map_err(|error| format!("`{name}` asks {text:?} with an invalid schema: {error}"))?;
+        let mut checked = CheckedQuestion {
             question: question.clone(),
             schema,
         };
         let fault = question
             .default
             .as_ref()
-            .and_then(|default| checked.fitting(default).err());
+            .and_then(|default| checked.check_answer(default).err());
         if let Some(fault) = fault {
             checked.question.default = None;
             self.line.notice(format!(
-                "the default of {text:?}, which `{name}` asks, does not fit: {fault}"
+                "the default for {text:?}, asked by `{name}`, is invalid: {fault}"
             ));
         }
         Ok(checked)
     }
 
-    fn fixed(&self, checked: &Checked, answer: &Value) -> Result<Value, String> {
-        let fits = checked.fitting(answer);
+    fn fixed_answer(&self, checked: &CheckedQuestion, answer: &Value) -> Result<Value, String> {
+        let fits = checked.check_answer(answer);
         fits.map(|()| answer.clone()).map_err(|faults| {
-            let text = shortened(&checked.question.text);
+            let text = shorten(&checked.question.text);
             format!(
-                "`{}` asks {text:?}, and the answer at {} does not fit: {faults}",
+                "`{}` asks {text:?}, but the answer in {} is invalid: {faults}",
                 self.tool.name,
                 self.setting(&checked.question.id)
             )
         })
     }
 
-    /// Returns what the person said for the rest of the turn.
-    fn said(&self, checked: &Checked) -> Option<Value> {
+    /// Returns the answer that the user gave for the rest of the turn.
+    fn earlier_answer(&self, checked: &CheckedQuestion) -> Option<Value> {
         let key = (self.tool.name.clone(), checked.question.id.clone());
-        let answer = self.toolbox.said().answers.get(&key).cloned();
-        answer.filter(|answer| checked.fitting(answer).is_ok())
+        let answer = self.toolbox.decisions().answers.get(&key).cloned();
+        answer.filter(|answer| checked.check_answer(answer).is_ok())
     }
 
-    /// Asks the person until the answer fits.
-    fn ask(&self, checked: &Checked, context: Vec<ContentBlock>) -> Result<Value, String> {
+    /// Asks the user until the answer fits.
+    fn ask(&self, checked: &CheckedQuestion, context: Vec<ContentBlock>) -> Result<Value, String> {
         let question = &checked.question;
         let name = &self.tool.name;
-        let _asking = self.line.asking(PromptKind::Question);
-        if let Some(answer) = self.said(checked) {
+        let _asking = self.line.wait_to_prompt(PromptKind::Question);
+        if let Some(answer) = self.earlier_answer(checked) {
             return Ok(answer);
         }
         let mut asked = Question {
@@ -282,23 +285,23 @@ impl<'a> Asking<'a> {
                 Some(Reply::Once(answer)) => (answer, false),
                 Some(Reply::ForTurn(answer)) => (answer, true),
                 Some(Reply::Declined) => {
-                    let text = shortened(&question.text);
+                    let text = shorten(&question.text);
                     return Err(format!(
-                        "The person gave no answer to {text:?}, which `{name}` asks."
+                        "The user did not answer {text:?}, asked by `{name}`."
                     ));
                 }
-                Some(Reply::Interrupted) => return Err("The call was interrupted.".to_owned()),
+                Some(Reply::Interrupted) => return Err(INTERRUPTED.to_owned()),
                 None if self.line.is_cancelled() => {
-                    return Err("The call was interrupted.".to_owned());
+                    return Err(INTERRUPTED.to_owned());
                 }
-                None => return Err(self.declined(question)),
+                None => return Err(self.report_no_terminal(question)),
             };
-            match checked.fitting(&answer) {
+            match checked.check_answer(&answer) {
                 Ok(()) => {
                     self.keep(question, &answer, "user");
                     if is_for_turn {
                         let key = (name.clone(), question.id.clone());
-                        self.toolbox.said().answers.insert(key, answer.clone());
+                        self.toolbox.decisions().answers.insert(key, answer.clone());
                     }
                     return Ok(answer);
                 }
@@ -307,31 +310,36 @@ impl<'a> Asking<'a> {
         }
     }
 
-    fn infer(&self, checked: &Checked, context: Vec<ContentBlock>) -> Result<Value, String> {
+    fn infer(
+        &self,
+        checked: &CheckedQuestion,
+        context: Vec<ContentBlock>,
+    ) -> Result<Value, String> {
         let question = &checked.question;
         let inquiry = Inquiry {
             call: self.call.clone(),
             context,
             input: question.clone(),
         };
-        let fitting = |answer: Value| checked.fitting(&answer).map(|()| answer);
+        let fitting = |answer: Value| checked.check_answer(&answer).map(|()| answer);
         match self.line.infer(inquiry).and_then(fitting) {
             Ok(answer) => {
                 self.keep(question, &answer, "assistant");
                 Ok(answer)
             }
-            Err(_) if self.line.is_cancelled() => Err("The call was interrupted.".to_owned()),
+            Err(_) if self.line.is_cancelled() => Err(INTERRUPTED.to_owned()),
             Err(reason) => {
-                self.unanswered(question, &format!("the model gave no answer: {reason}"))
+                self.use_default(question, &format!("the model gave no answer: {reason}"))
             }
         }
     }
 
-    /// Says that there is no terminal to ask the user on. A default is not the user's answer: they might never give it.
-    fn declined(&self, question: &InputRequest) -> String {
+    /// Says that there is no terminal to ask the user on. A default is not the user's answer: they
+    /// might never give it.
+    fn report_no_terminal(&self, question: &InputRequest) -> String {
         let (name, text, advice) = (
             &self.tool.name,
-            shortened(&question.text),
+            shorten(&question.text),
             self.setting(&question.id),
         );
         let reason = "there is no terminal to ask the user on";
@@ -341,7 +349,7 @@ impl<'a> Asking<'a> {
         let default = match &question.default {
             Some(default) => format!(
                 " Its default, {}, was not used.",
-                shortened(&default.to_string())
+                shorten(&default.to_string())
             ),
             None => String::new(),
         };
@@ -350,35 +358,35 @@ impl<'a> Asking<'a> {
         )
     }
 
-    /// Takes the default where the model gives no answer.
-    fn unanswered(&self, question: &InputRequest, reason: &str) -> Result<Value, String> {
-        let (name, text) = (&self.tool.name, shortened(&question.text));
+    /// Uses the default if the model gives no answer.
+    fn use_default(&self, question: &InputRequest, reason: &str) -> Result<Value, String> {
+        let (name, text) = (&self.tool.name, shorten(&question.text));
         if let Some(default) = &question.default {
             self.line.notice(format!(
-                "`{name}` asks {text:?}; {reason}, so its default is taken: {default}"
+                "`{name}` asks {text:?}; {reason}, so jp uses the default: {default}"
             ));
             self.keep(question, default, "default");
             return Ok(default.clone());
         }
         let advice = self.setting(&question.id);
         self.line.notice(format!(
-            "`{name}` asks {text:?}, and {reason}; {advice} can hold the answer"
+            "`{name}` asks {text:?}, but {reason}; set the answer with {advice}"
         ));
         Err(format!(
-            "`{name}` asks {text:?}, and {reason}. The answer can be configured at {advice}."
+            "`{name}` asks {text:?}, but {reason}. The user can set the answer with {advice}."
         ))
     }
 
-    /// Returns where the configuration holds the answer to a question.
+    /// Returns the configuration key for the answer to a question.
     fn setting(&self, id: &str) -> String {
         format!(
             "conversation.tools.{}.questions.{}.answer",
             self.tool.name,
-            shortened(id)
+            shorten(id)
         )
     }
 
-    /// Has a question and its answer kept, and who gave it: `target`.
+    /// Records a question and its answer. `target` names who answered.
     pub(crate) fn keep(&self, question: &InputRequest, answer: &Value, target: &str) {
         let id = self.toolbox.inquiry_id(&self.call.id, &question.id);
         let source = json!({"source": "tool", "name": self.tool.name, "call": self.call.id, "target": target});
@@ -397,13 +405,13 @@ impl<'a> Asking<'a> {
     }
 }
 
-impl Checked {
-    /// Checks an answer; the error says what is wrong with it.
-    pub(crate) fn fitting(&self, answer: &Value) -> Result<(), String> {
+impl CheckedQuestion {
+    /// Checks an answer against the bounds and the schema.
+    pub(crate) fn check_answer(&self, answer: &Value) -> Result<(), String> {
         let bytes = answer.to_string().len();
         if bytes > MAX_ANSWER_BYTES {
             return Err(format!(
-                "it has {bytes} bytes, and {MAX_ANSWER_BYTES} are the most"
+                "it has {bytes} bytes; the limit is {MAX_ANSWER_BYTES}"
             ));
         }
         if !is_shallow(answer) {
@@ -413,14 +421,14 @@ impl Checked {
     }
 }
 
-/// Returns what of a response is shown with a question.
-fn context(blocks: &[ContentBlock]) -> Vec<ContentBlock> {
+/// Returns the blocks that are shown with a question.
+fn context_blocks(blocks: &[ContentBlock]) -> Vec<ContentBlock> {
     let is_shown = |block: &&ContentBlock| !matches!(block, ContentBlock::Question { .. });
     blocks.iter().filter(is_shown).cloned().collect()
 }
 
-/// Returns the beginning of what a tool wrote, which may be of any length.
-fn shortened(text: &str) -> String {
+/// Shortens a tool's text, which may have any length.
+fn shorten(text: &str) -> String {
     excerpt::beginning(text, MAX_SHOWN)
 }
 

@@ -9,24 +9,26 @@ use serde_json::{Map, Value};
 
 use crate::Tool;
 
-/// From how many blocks on those of text in a row become one: each that is cut costs a line. A block is not cut to less
-/// than this part of what may be shown; rather some are hidden.
+/// The number of blocks above which adjacent texts are joined, because each block that is cut costs
+/// a line. A block is not cut to less than this fraction of the limit. Instead some blocks are
+/// hidden.
 const MANY_BLOCKS: usize = 100;
-/// How far what is shown may go beyond its bound: cuts have lines, and resources have names.
+/// The bytes by which the shown text may exceed its limit, for the lines that mark cuts and for the
+/// names of resources.
 const SLACK: usize = 1000;
-/// More than the line where a text is cut takes, and as much as a text is longer than its share at most that is not
-/// cut.
+/// The bytes reserved for the line that marks a cut. A text that exceeds its share by less than
+/// that is not cut: the line would be longer than the text that it replaces.
 const CUT_LINE: usize = 256;
-/// About what stands around a resource or in the place of other content, beside the names.
+/// About the number of bytes around a resource, or in place of other content, without the names.
 const FRAME: usize = 50;
 
 /// Makes the event of a response.
 ///
-/// Questions are not part of it: whoever records has the answers. What is known of an error is told to the model, too,
-/// and so is structured content that comes alone.
-pub(crate) fn response(id: &str, response: ToolResponse) -> ToolCallResponse {
+/// The event has no questions, because their answers are events of their own. Details of an error
+/// become text for the model, and so does structured content without other blocks.
+pub(crate) fn to_event(id: &str, response: ToolResponse) -> ToolCallResponse {
     let mut meta = response.full_meta();
-    // No tool says of itself that it is a server's.
+    // A local tool must not pretend to be an MCP server.
     meta.shift_remove(SERVER_MARK);
     let ToolResponse {
         mut content,
@@ -47,7 +49,7 @@ pub(crate) fn response(id: &str, response: ToolResponse) -> ToolCallResponse {
         has_cut |= retain_shallow(extras);
     }
     if is_deep || has_cut {
-        let note = "[What is nested more than 100 levels deep of the structured content and the metadata is left out.]";
+        let note = "[Structured content and metadata that is nested more than 100 levels deep is left out.]";
         content.push(ContentBlock::text(note));
     }
     let structured_content = structured_content.filter(|_| !is_deep);
@@ -66,14 +68,15 @@ pub(crate) fn response(id: &str, response: ToolResponse) -> ToolCallResponse {
     }
 }
 
-/// Leaves out what an event could not hold; returns whether there was any.
+/// Removes values that are nested too deeply for an event; returns whether there were any.
 fn retain_shallow(map: &mut Map<String, Value>) -> bool {
     let had = map.len();
     map.retain(|_, value| is_shallow(value));
     map.len() < had
 }
 
-/// Returns what a block holds of any shape: metadata, and annotations that this version does not know.
+/// Returns the parts of a block that may have any shape: metadata, and annotations that this
+/// version does not know.
 fn extras(block: &mut ContentBlock) -> impl Iterator<Item = &mut Map<String, Value>> {
     let (metas, annotations) = match block {
         ContentBlock::Text {
@@ -95,9 +98,10 @@ fn extras(block: &mut ContentBlock) -> impl Iterator<Item = &mut Map<String, Val
         .chain(annotations.map(|annotations| &mut annotations.other))
 }
 
-/// Makes the event of what a tool of an MCP server returned: its resources are known by the server, too.
-pub(crate) fn response_of(server: &str, id: &str, response: ToolResponse) -> ToolCallResponse {
-    let mut event = self::response(id, response);
+/// Makes the event of what a tool of an MCP server returned: its resources are known by the server,
+/// too.
+pub(crate) fn to_server_event(server: &str, id: &str, response: ToolResponse) -> ToolCallResponse {
+    let mut event = to_event(id, response);
     event.meta.insert(SERVER_MARK.to_owned(), server.into());
     event
 }
@@ -114,7 +118,7 @@ fn error_block(error: &ToolError) -> Option<ContentBlock> {
         format!("Caused by, outermost first:\n{causes}")
     };
     let advice = if error.transient {
-        "The error may pass: the same call can succeed later.\n"
+        "The error may be temporary: the same call may succeed later.\n"
     } else {
         ""
     };
@@ -122,9 +126,9 @@ fn error_block(error: &ToolError) -> Option<ContentBlock> {
     (!text.is_empty()).then(|| ContentBlock::text(text))
 }
 
-/// Marks how much of a tool's result the model is shown.
+/// Marks how much of a result the model is shown, within the tool's limits.
 pub(crate) fn limit(mut response: ToolCallResponse, tool: &Tool) -> ToolCallResponse {
-    // Only jp says what is shown.
+    // A tool's own marks must not decide what the model sees.
     response
         .content
         .iter_mut()
@@ -148,8 +152,8 @@ pub(crate) fn describe_left_out(response: &ToolCallResponse, tool: &Tool) -> Vec
 
 /// Marks binaries as left out if together they have more than `max_bytes`.
 ///
-/// A binary can't be cut, so each is shown whole or not at all, in order as long as they fit. Those for the user alone
-/// take nothing of what the model may have.
+/// A binary can't be cut, so each is shown whole or not at all, in order as long as they fit. Those
+/// for the user alone take nothing of what the model may have.
 fn leave_out_binaries(blocks: &mut [StoredBlock], max_bytes: usize) {
     let mut left = max_bytes as u64;
     for block in blocks.iter_mut().filter(|block| !block.is_for_user()) {
@@ -165,8 +169,8 @@ fn leave_out_binaries(blocks: &mut [StoredBlock], max_bytes: usize) {
 
 /// Marks how much of the texts of a result the model is shown: at most about `max_bytes`.
 ///
-/// They are shared out among the texts so that short ones are whole. Where the blocks are too many for that, the first
-/// and the last are shown.
+/// They are shared out among the texts so that short ones are whole. Where the blocks are too many
+/// for that, the first and the last are shown.
 fn limit_text(mut response: ToolCallResponse, max_bytes: usize) -> ToolCallResponse {
     if response.content.iter().map(cost).sum::<usize>() > max_bytes {
         response.content = cut(response.content, max_bytes);
@@ -176,7 +180,7 @@ fn limit_text(mut response: ToolCallResponse, max_bytes: usize) -> ToolCallRespo
     response
 }
 
-/// Returns the length of what a model may be sent of a block.
+/// Returns the number of bytes of a block's text that a model may receive.
 fn length(block: &StoredBlock) -> usize {
     inline_text(block)
         .filter(|_| !block.is_for_user())
@@ -186,7 +190,7 @@ fn length(block: &StoredBlock) -> usize {
 /// Marks how much of each text is shown.
 fn cut(mut blocks: Vec<StoredBlock>, max_bytes: usize) -> Vec<StoredBlock> {
     if blocks.len() > MANY_BLOCKS {
-        blocks = joined(blocks);
+        blocks = join_texts(blocks);
     }
     let total = for_texts(&blocks, max_bytes);
     let share = fair_share(blocks.iter().map(length).collect(), total).max(total / MANY_BLOCKS);
@@ -199,7 +203,8 @@ fn cut(mut blocks: Vec<StoredBlock>, max_bytes: usize) -> Vec<StoredBlock> {
     blocks
 }
 
-/// Returns how much the texts may have where cuts and names are to fit in, too; that is half of the bound or more.
+/// Returns the bytes that remain for texts if cuts and names have to fit as well; at least half of
+/// the limit.
 fn for_texts(blocks: &[StoredBlock], max_bytes: usize) -> usize {
     let may_be_cut = |block| length(block).saturating_mul(blocks.len() * 2) > max_bytes;
     let around = |block| names(block) + if may_be_cut(block) { CUT_LINE } else { 0 };
@@ -210,7 +215,8 @@ fn for_texts(blocks: &[StoredBlock], max_bytes: usize) -> usize {
         .clamp(max_bytes / 2, max_bytes)
 }
 
-/// Returns which blocks in the middle are too many; the halves before and after them have half of the bound each.
+/// Returns the blocks in the middle that don't fit. The blocks before and after them have half of
+/// the limit each.
 fn surplus(blocks: &[StoredBlock], max_bytes: usize) -> Option<Hidden> {
     let costs: Vec<usize> = blocks.iter().map(cost).collect();
     let bytes = max_bytes.saturating_add(SLACK);
@@ -218,13 +224,14 @@ fn surplus(blocks: &[StoredBlock], max_bytes: usize) -> Option<Hidden> {
         return None;
     }
     let (head, tail) = (
-        fitting(costs.iter(), bytes / 2),
-        fitting(costs.iter().rev(), bytes / 2),
+        count_fitting(costs.iter(), bytes / 2),
+        count_fitting(costs.iter().rev(), bytes / 2),
     );
     Some(Hidden(head..costs.len() - tail))
 }
 
-/// Returns about how many bytes a model is sent of a block; other content than text counts as what names it.
+/// Returns about how many bytes of a block a model receives. Content that is not text counts as its
+/// name.
 fn cost(block: &StoredBlock) -> usize {
     let shown = Shown::read_mark(block).map(|Shown { head, tail }| head + tail + CUT_LINE);
     names(block) + shown.unwrap_or_else(|| length(block))
@@ -242,7 +249,7 @@ fn names(block: &StoredBlock) -> usize {
 }
 
 /// Returns how many of the first costs fit into `bytes`.
-fn fitting<'c>(costs: impl Iterator<Item = &'c usize>, bytes: usize) -> usize {
+fn count_fitting<'c>(costs: impl Iterator<Item = &'c usize>, bytes: usize) -> usize {
     let sums = costs.scan(0, |sum: &mut usize, cost| {
         *sum += cost;
         Some(*sum)
@@ -264,8 +271,8 @@ fn fair_share(mut lengths: Vec<usize>, total: usize) -> usize {
     usize::MAX
 }
 
-/// Joins blocks of nothing but text where they follow each other, each on a line of its own.
-fn joined(blocks: Vec<StoredBlock>) -> Vec<StoredBlock> {
+/// Joins adjacent blocks that have only text, each on its own line.
+fn join_texts(blocks: Vec<StoredBlock>) -> Vec<StoredBlock> {
     let mut joined: Vec<StoredBlock> = Vec::new();
     for block in blocks {
         match (joined.last_mut().and_then(plain_text), plain(&block)) {
@@ -325,15 +332,15 @@ mod tests {
     }
 
     fn of_texts(texts: &[String]) -> ToolCallResponse {
-        response("1", ToolResponse::new(texts.iter().map(ContentBlock::text)))
+        to_event("1", ToolResponse::new(texts.iter().map(ContentBlock::text)))
     }
 
     #[test]
-    fn what_an_event_could_not_hold_is_left_out_and_said() {
+    fn structured_content_nested_too_deeply_is_left_out() {
         let nested = |levels: usize| (1..levels).fold(json!([]), |inner, _| json!([inner]));
         for (levels, is_kept) in [(100, true), (101, false)] {
             let structured_content = Some(nested(levels));
-            let response = response(
+            let response = to_event(
                 "1",
                 ToolResponse {
                     structured_content,
@@ -354,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_event_could_not_hold_of_a_block_is_left_out_and_said() {
+    fn metadata_nested_too_deeply_is_left_out() {
         let deep = (0..120).fold(json!([]), |inner, _| json!([inner]));
         let extras = Map::from_iter([("deep".to_owned(), deep), ("flat".to_owned(), json!(1))]);
         let (meta, other) = (Some(extras.clone()), extras);
@@ -382,7 +389,7 @@ mod tests {
             ContentBlock::Resource { resource, meta },
             ContentBlock::Image(image),
         ] {
-            let response = response("1", ToolResponse::new([block]));
+            let response = to_event("1", ToolResponse::new([block]));
             assert!(texts(&response).last().unwrap().contains("100 levels deep"));
             let json = serde_json::to_string(&response.content).unwrap();
             assert!(
@@ -436,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn error_is_told_with_its_causes_and_kept_in_the_event() {
+    fn error_is_recorded_with_its_causes() {
         let failed = ToolResponse {
             error: Some(ToolError {
                 transient: true,
@@ -446,13 +453,13 @@ mod tests {
             meta: Map::from_iter([("other".to_owned(), 1.into())]),
             ..ToolResponse::from_error("No answer.")
         };
-        let event = response("1", failed);
+        let event = to_event("1", failed);
         insta::assert_snapshot!(texts(&event).join("\n"), @r"
         No answer.
         Caused by, outermost first:
         - timeout
         - no route
-        The error may pass: the same call can succeed later.
+        The error may be temporary: the same call may succeed later.
         ");
         assert_eq!(
             serde_json::to_value(&event.meta).unwrap(),
@@ -469,7 +476,7 @@ mod tests {
             (SERVER_MARK.to_owned(), json!("docs")),
             ("other".to_owned(), 1.into()),
         ]);
-        let event = response(
+        let event = to_event(
             "1",
             ToolResponse {
                 meta,
@@ -485,7 +492,7 @@ mod tests {
             error: Some(ToolError::default()),
             ..ToolResponse::from_error("No answer.")
         };
-        assert_eq!(texts(&response("1", failed)), ["No answer."]);
+        assert_eq!(texts(&to_event("1", failed)), ["No answer."]);
     }
 
     #[test]
@@ -496,7 +503,7 @@ mod tests {
             ContentBlock::question(question),
             ContentBlock::text("b"),
         ];
-        assert_eq!(texts(&response("1", ToolResponse::new(blocks))), ["a", "b"]);
+        assert_eq!(texts(&to_event("1", ToolResponse::new(blocks))), ["a", "b"]);
     }
 
     #[test]
@@ -505,7 +512,7 @@ mod tests {
             structured_content: Some(json!({"n": 1})),
             ..ToolResponse::default()
         };
-        let event = response("1", structured.clone());
+        let event = to_event("1", structured.clone());
         assert_eq!(
             (texts(&event), event.structured_content.clone()),
             (vec![r#"{"n":1}"#], Some(json!({"n": 1})))
@@ -514,7 +521,7 @@ mod tests {
             content: vec![ContentBlock::text("one")],
             ..structured
         };
-        assert_eq!(texts(&response("1", both)), ["one"]);
+        assert_eq!(texts(&to_event("1", both)), ["one"]);
     }
 
     #[test]
@@ -522,7 +529,7 @@ mod tests {
         let mut resource = Resource::new("a:b", ResourceContent::Text("raw".to_owned()));
         resource.formatted = Some("f".repeat(5000));
         let event = limit_text(
-            response("1", ToolResponse::new([ContentBlock::resource(resource)])),
+            to_event("1", ToolResponse::new([ContentBlock::resource(resource)])),
             1000,
         );
         let ContentBlock::Resource { resource, .. } = &event.content[0] else {
@@ -578,7 +585,7 @@ mod tests {
         };
         let tool = Builtin::ReadFile.tool();
         assert_eq!(limit(event, &tool), of_texts(&["all of this".to_owned()]));
-        let mut event = response("1", ToolResponse::new([image(10)]));
+        let mut event = to_event("1", ToolResponse::new([image(10)]));
         Shown::mark(Some(Shown::NOTHING), &mut event.content[0]);
         assert_eq!(limit(event, &tool).content, [image(10).into()]);
     }
@@ -608,7 +615,7 @@ mod tests {
             image(20),
             ContentBlock::text("x".repeat(2000)),
         ];
-        let event = limit(response("1", ToolResponse::new(blocks)), &tool);
+        let event = limit(to_event("1", ToolResponse::new(blocks)), &tool);
         let nothing = Some(Shown::NOTHING);
         let marks: Vec<_> = event.content.iter().map(Shown::read_mark).collect();
         assert_eq!(marks[..4], [None, nothing, nothing, None]);
@@ -633,7 +640,7 @@ mod tests {
             })
         };
         let event = limit(
-            response(
+            to_event(
                 "1",
                 ToolResponse::new([for_user(80), image(30), for_user(400)]),
             ),
@@ -663,7 +670,7 @@ mod tests {
             let content = ResourceContent::Text("x".repeat(bytes));
             ContentBlock::resource(Resource::new(format!("file:///{n}"), content))
         };
-        response(
+        to_event(
             "1",
             ToolResponse::new(
                 (0..count)
@@ -674,7 +681,7 @@ mod tests {
     }
 
     #[test]
-    fn first_and_last_of_very_many_blocks_are_shown_and_all_are_kept() {
+    fn middle_of_very_many_blocks_is_hidden() {
         let event = limit_text(of_files(20_000, 200), 10_000);
         assert_eq!(event.content.len(), 20_001);
         let shown = shown(&event);
@@ -726,7 +733,7 @@ mod tests {
                     false => ContentBlock::resource(Resource::new("a:b", ResourceContent::Text(text))),
                 }
             };
-            let event = limit_text(response("1", ToolResponse::new(lengths.iter().map(block))), max_bytes);
+            let event = limit_text(to_event("1", ToolResponse::new(lengths.iter().map(block))), max_bytes);
             prop_assert!(shown_bytes(&event) <= max_bytes + SLACK + 200, "{}", shown_bytes(&event));
             if lengths.iter().map(|(length, _)| length + FRAME).sum::<usize>() <= max_bytes {
                 prop_assert!(event.content.iter().all(|block| Shown::read_mark(block).is_none()));

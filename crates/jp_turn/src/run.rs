@@ -10,15 +10,15 @@ use crate::{
     host::{Host, Outcome, Turn, TurnEvent, describe_failure},
 };
 
-/// Runs a turn to its end, or until `cancel` is ready: asks the model, runs the tools that it calls, and asks again
-/// with their results.
+/// Runs a turn to its end, or until `cancel` is ready: asks the model, runs the tools that it
+/// calls, and asks again with their results.
 ///
-/// A part of an answer that was cut off is recorded as incomplete, with the reason. Every call that is recorded has a
-/// result recorded after it, whatever happens.
+/// A part of an answer that was cut off is recorded as incomplete, with the reason. Every call that
+/// is recorded has a result recorded after it, whatever happens.
 pub async fn run(turn: Turn<'_>, cancel: impl Future<Output = ()>, host: &mut dyn Host) -> Outcome {
     let mut cancel = pin!(cancel);
     for _ in 0..turn.max_rounds {
-        if let Some(tools) = host.served() {
+        if let Some(tools) = host.changed_tools() {
             turn.toolbox.serve(tools);
         }
         let body = match host.body(&[]) {
@@ -35,7 +35,7 @@ pub async fn run(turn: Turn<'_>, cancel: impl Future<Output = ()>, host: &mut dy
             },
         };
         let fault = || turn.check?(answer.words()?);
-        let incomplete = cut_off(&outcome).or_else(fault);
+        let incomplete = describe_cut(&outcome).or_else(fault);
         let calls = answer.end(incomplete, turn.model, host);
         if calls.is_empty() {
             return outcome;
@@ -63,19 +63,19 @@ async fn receive(
     let mut finish = FinishReason::Stop;
     while let Some(event) = response.next().await? {
         match event {
-            StreamEvent::Text(text) => answer.text(&text, host),
-            StreamEvent::Reasoning(text) => answer.reasoning(&text, host),
+            StreamEvent::Text(text) => answer.push_text(&text, host),
+            StreamEvent::Reasoning(text) => answer.push_reasoning(&text, host),
             StreamEvent::EndPart(metadata) => answer.end_part(metadata, turn.model, host),
-            StreamEvent::ToolCall(call) => answer.call(call, turn.model, host),
-            StreamEvent::Usage(usage) => answer.usage(usage),
+            StreamEvent::ToolCall(call) => answer.push_call(call, turn.model, host),
+            StreamEvent::Usage(usage) => answer.set_usage(usage),
             StreamEvent::Finish(reason) => finish = reason,
         }
     }
     Ok(finish)
 }
 
-/// Says why an answer is incomplete, if it is.
-fn cut_off(outcome: &Outcome) -> Option<String> {
+/// Returns the reason why an answer is incomplete, if it is.
+fn describe_cut(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Interrupted => Some("interrupted".to_owned()),
         Outcome::Done {

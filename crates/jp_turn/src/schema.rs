@@ -1,4 +1,4 @@
-//! JSON Schema: of answers, of tools' arguments and of what questions ask for.
+//! JSON Schema for answers, for arguments of tools and for answers to questions.
 
 use std::error::Error;
 
@@ -13,33 +13,38 @@ pub struct Schema {
     index: SchemaIndex,
 }
 
-/// Why a document is no schema.
+/// The reason why a document is not a usable schema.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct SchemaError {
     reason: String,
-    /// Whether it refers to another document: none is read.
+    /// True if the schema refers to another document, which jp does not read.
     pub is_reference: bool,
 }
 
-/// What the schema is called where the library wants a URL; references are relative to it.
+/// The URL of the schema for the library. References are relative to it, and errors don't show it.
 const LOCATION: &str = "jp:///schema.json";
 const ROOT: &str = "jp:///";
 
 impl Schema {
-    /// Reads nothing but the schema itself and the metaschemas, which the library has.
+    /// Compiles a schema. It may refer only to itself and to the metaschemas, which the library
+    /// contains.
     pub fn compile(schema: &Map<String, Value>) -> Result<Self, SchemaError> {
-        Self::of(Compiler::new(), schema).map_err(|error| unusable(&error))
+        Self::compile_with(Compiler::new(), schema).map_err(|error| unusable(&error))
     }
 
-    /// As [`Self::compile`], with `format` binding: for what a person types (MCP, "Elicitation").
+    /// Compiles a schema that also checks `format`, for values that the user types (MCP,
+    /// "Elicitation").
     pub fn with_formats(schema: &Map<String, Value>) -> Result<Self, SchemaError> {
         let mut compiler = Compiler::new();
         compiler.enable_format_assertions();
-        Self::of(compiler, schema).map_err(|error| unusable(&error))
+        Self::compile_with(compiler, schema).map_err(|error| unusable(&error))
     }
 
-    fn of(mut compiler: Compiler, schema: &Map<String, Value>) -> Result<Self, Box<CompileError>> {
+    fn compile_with(
+        mut compiler: Compiler,
+        schema: &Map<String, Value>,
+    ) -> Result<Self, Box<CompileError>> {
         compiler.use_loader(Box::new(Nothing));
         compiler.add_resource(LOCATION, Value::Object(schema.clone()))?;
         let mut schemas = Schemas::new();
@@ -47,13 +52,13 @@ impl Schema {
         Ok(Self { schemas, index })
     }
 
-    /// Reads a document; the error is a sentence that says what is wrong with it and where.
+    /// Parses and checks a document. The error names the first faults with their places.
     pub fn check(&self, answer: &str) -> Result<Value, String> {
         let value = serde_json::from_str(answer)
-            .map_err(|error| format!("the answer is no JSON document: {error}"))?;
+            .map_err(|error| format!("the answer is not valid JSON: {error}"))?;
         match self.check_value(&value) {
             Ok(()) => Ok(value),
-            Err(faults) => Err(format!("the answer does not fit the schema: {faults}")),
+            Err(faults) => Err(format!("the answer does not match the schema: {faults}")),
         }
     }
 
@@ -65,12 +70,12 @@ impl Schema {
     }
 }
 
-/// Gives no document that a schema refers to.
+/// A loader that refuses every document.
 struct Nothing;
 
 impl UrlLoader for Nothing {
     fn load(&self, _url: &str) -> Result<Value, Box<dyn Error>> {
-        Err("nothing is read beside the schema".into())
+        Err("jp reads no document other than the schema".into())
     }
 }
 
@@ -81,11 +86,11 @@ fn unusable(error: &CompileError) -> SchemaError {
     }
 }
 
-/// Says why a schema is none, in its own terms.
+/// Describes why a schema is unusable, in the schema's own terms.
 fn reason(error: &CompileError) -> String {
     let text = match error {
         CompileError::LoadUrlError { url, .. } => {
-            format!("it refers to {url}, and nothing is read beside the schema itself")
+            format!("it refers to {url}, but jp reads no document other than the schema")
         }
         CompileError::ValidationError { src, .. } => faults(src),
         error => format!("{error:#}"),
@@ -104,7 +109,7 @@ fn faults(error: &ValidationError<'_, '_>) -> String {
     all.into_iter().chain(more).collect::<Vec<_>>().join("; ")
 }
 
-/// Collects what has no cause of its own: those say what is wrong.
+/// Collects the errors without further causes: the others only say that a part is invalid.
 fn collect(error: &ValidationError<'_, '_>, faults: &mut Vec<String>) {
     const CHARACTERS: usize = 200;
     error.causes.iter().for_each(|cause| collect(cause, faults));
@@ -152,14 +157,14 @@ mod tests {
     fn faults_name_their_place() {
         let schema = json!({"type": "object", "required": ["title"], "properties": {
             "scores": {"type": "array", "items": {"anyOf": [{"type": "integer"}, {"type": "null"}]}}}});
-        insta::assert_snapshot!(fault(schema.clone(), r#"{"scores": [1, "x"]}"#), @"the answer does not fit the schema: at its top: missing properties 'title'; at /scores/1: want integer, but got string; at /scores/1: want null, but got string");
-        insta::assert_snapshot!(fault(schema.clone(), r#"{"scores": ["x", "y"]}"#), @"the answer does not fit the schema: at its top: missing properties 'title'; at /scores/0: want integer, but got string; at /scores/0: want null, but got string; and 2 more");
-        insta::assert_snapshot!(fault(json!({"$ref": "#"}), "1"), @"the answer does not fit the schema: at its top: both '/$ref' and '' resolve to # causing reference cycle");
-        insta::assert_snapshot!(fault(schema, "Sure! {}"), @"the answer is no JSON document: expected value at line 1 column 1");
+        insta::assert_snapshot!(fault(schema.clone(), r#"{"scores": [1, "x"]}"#), @"the answer does not match the schema: at its top: missing properties 'title'; at /scores/1: want integer, but got string; at /scores/1: want null, but got string");
+        insta::assert_snapshot!(fault(schema.clone(), r#"{"scores": ["x", "y"]}"#), @"the answer does not match the schema: at its top: missing properties 'title'; at /scores/0: want integer, but got string; at /scores/0: want null, but got string; and 2 more");
+        insta::assert_snapshot!(fault(json!({"$ref": "#"}), "1"), @"the answer does not match the schema: at its top: both '/$ref' and '' resolve to # causing reference cycle");
+        insta::assert_snapshot!(fault(schema, "Sure! {}"), @"the answer is not valid JSON: expected value at line 1 column 1");
     }
 
     #[test]
-    fn long_fault_is_cut_and_says_so() {
+    fn long_fault_is_cut_visibly() {
         let schema = json!({"enum": ["x".repeat(500)]});
         let fault = fault(schema, "1");
         assert!(fault.ends_with("xxx…") && fault.len() < 300, "{fault}");
@@ -178,7 +183,7 @@ mod tests {
             let refused = compiled(json!({"$ref": reference})).err().unwrap();
             assert_eq!(
                 refused,
-                format!("it refers to {said}, and nothing is read beside the schema itself")
+                format!("it refers to {said}, but jp reads no document other than the schema")
             );
         }
         let own = json!({"$id": "https://example.com/a.json", "$ref": "b.json"});

@@ -1,8 +1,8 @@
 //! Tools of MCP servers.
 //!
-//! The server does the work; here is what a person is shown before, and what they are asked on the way. What a server
-//! elicits is put to them as a tool's own questions are, under the id `elicitation`: a flat form value by value, any other
-//! whole.
+//! The server does the work. This module has the preview and the answers to the server's questions
+//! (MCP, "Elicitation"). They have the id `elicitation`. jp asks for the values of a flat form one
+//! by one, and for any other form as a whole.
 
 use std::{cell::Cell, sync::Arc};
 
@@ -17,20 +17,19 @@ use serde_json::{Map, Value};
 use crate::{
     Answerer, Preview, Question, Reply, Schema, ServerTool, Tool, Toolbox, excerpt,
     line::Line,
-    parse::warning_block,
+    parse::{MAX_WARNING_LENGTH, limit_warnings, warning_block},
     plan::Plan,
-    question::{Asking, Told},
+    question::{Asking, ShownBlocks},
     turnstile::PromptKind,
 };
 
-/// The id of what servers ask.
+/// The id of servers' questions in the configuration and in events.
 const ELICITATION: &str = "elicitation";
-/// How many warnings of one result are told, and how long each may be.
-const MAX_WARNINGS: usize = 10;
-const WARNING_CHARACTERS: usize = 300;
-/// How many values a form may ask for.
+/// The maximum number of values that jp asks for one by one. A longer form is asked as one JSON
+/// document.
 const MAX_VALUES: usize = 50;
-/// How many of the first and of the last lines of stderr a model is told.
+/// The number of first and last lines of stderr in an error: runtimes write the cause at the
+/// beginning (Node.js) or at the end (Python).
 const STDERR_LINES: [usize; 2] = [2, 4];
 
 /// Plans a call.
@@ -44,11 +43,11 @@ pub(crate) fn plan<'a>(
     let ServerTool { server, .. } = server_tool;
     let connection = toolbox.servers.get(server);
     let connection =
-        connection.ok_or_else(|| format!("The MCP server `{server}` is not there."))?;
+        connection.ok_or_else(|| format!("The MCP server `{server}` is not available."))?;
     let preview = preview(server_tool, arguments);
     let arguments = arguments.clone();
     let act = move |_: &Map<String, Value>, line: &Line| {
-        let asked = Asked {
+        let asked = ServerCall {
             call,
             server_tool,
             tool,
@@ -79,16 +78,14 @@ fn preview(server_tool: &ServerTool, arguments: &Map<String, Value>) -> Preview 
         ToolAnnotations {
             read_only_hint: Some(true),
             ..
-        } => Some("it changes nothing"),
+        } => Some("the tool changes nothing"),
         ToolAnnotations {
             destructive_hint: Some(true),
             ..
-        } => Some("it may destroy something"),
+        } => Some("the tool may destroy something"),
         _ => None,
     };
-    let hint = hint.map(|hint| {
-        format!("The server says of this tool that {hint}; nobody vouches for that.\n")
-    });
+    let hint = hint.map(|hint| format!("According to the server, {hint}. jp can't verify that.\n"));
     let all = match arguments.is_empty() {
         true => String::new(),
         false => serde_json::to_string_pretty(arguments).unwrap_or_default(),
@@ -99,35 +96,30 @@ fn preview(server_tool: &ServerTool, arguments: &Map<String, Value>) -> Preview 
     }
 }
 
-/// A call that runs, as its server may ask about it.
-struct Asked<'a> {
+/// A running call; it answers the server's questions.
+struct ServerCall<'a> {
     call: &'a ToolCallRequest,
     server_tool: &'a ServerTool,
     tool: &'a Tool,
     toolbox: &'a Toolbox,
     line: &'a Line,
-    /// Whether the person wants no more of it.
+    /// True after the user ended the turn at a prompt of this call.
     is_interrupted: Cell<bool>,
-    /// Whether the person was told that nobody can answer.
+    /// True after jp reported that there is no terminal to ask on.
     is_told: Cell<bool>,
 }
 
-impl Asked<'_> {
+impl ServerCall<'_> {
     fn run(&self, connection: &Arc<Connection>, arguments: &Map<String, Value>) -> ToolResponse {
         let called = connection.call(&self.server_tool.tool, arguments, self);
         let called = match called {
             Ok(called) => called,
-            Err(error) => return self.failed(&error),
+            Err(error) => return self.describe_failure(&error),
         };
         let (mut response, mut warnings) = (called.response, called.warnings);
-        warnings.extend(self.misfit(&response));
-        let count = warnings.len();
-        warnings.truncate(MAX_WARNINGS);
-        if count > MAX_WARNINGS {
-            warnings.push(format!("and {} more", count - MAX_WARNINGS));
-        }
-        for warning in &mut warnings {
-            *warning = excerpt::beginning(warning, WARNING_CHARACTERS);
+        warnings.extend(self.check_output(&response));
+        let warnings = limit_warnings(&warnings);
+        for warning in &warnings {
             self.line.notice(format!(
                 "`{}` of the MCP server `{}`: {warning}",
                 self.tool.name, self.server_tool.server
@@ -137,8 +129,9 @@ impl Asked<'_> {
         response
     }
 
-    /// Says why structured content is not what the server announced.
-    fn misfit(&self, response: &ToolResponse) -> Option<String> {
+    /// Returns the error in structured content that does not match the schema that the server
+    /// declared.
+    fn check_output(&self, response: &ToolResponse) -> Option<String> {
         let (structured, schema) = (
             response.structured_content.as_ref()?,
             self.server_tool.output.as_ref()?,
@@ -149,16 +142,17 @@ impl Asked<'_> {
             .err()
             .filter(|_| !response.is_error)?;
         Some(format!(
-            "its structured content is not what the server announced: {faults}"
+            "its structured content does not match the schema that the server declared: {faults}"
         ))
     }
 
-    fn failed(&self, error: &ServerError) -> ToolResponse {
+    fn describe_failure(&self, error: &ServerError) -> ToolResponse {
         let name = &self.tool.name;
         if matches!(error.fault, Fault::Interrupted) {
             return ToolResponse::from_error(crate::line::INTERRUPTED);
         }
-        // What a server answers is the model's to mend; what it fails in is the person's.
+        // The model can react to a server's answer. Any other failure is something that the user
+        // has to know.
         if !matches!(error.fault, Fault::Refused { .. }) {
             self.line
                 .notice(format!("the call of `{name}` failed: {error}"));
@@ -168,8 +162,8 @@ impl Asked<'_> {
             advice(&error.fault)
         );
         if !error.stderr.is_empty() {
-            let lines = told(&error.stderr);
-            text += &format!(" What it wrote to stderr:\n{}", lines.join("\n"));
+            let lines = select_lines(&error.stderr);
+            text += &format!(" It wrote to stderr:\n{}", lines.join("\n"));
             for line in lines {
                 self.line
                     .notice(format!("`{}` on stderr: {line}", self.server_tool.server));
@@ -178,100 +172,105 @@ impl Asked<'_> {
         ToolResponse::from_error(text)
     }
 
-    /// Has a form filled in.
+    /// Asks for the values of a form.
     fn form(&self, message: &str, schema: &Map<String, Value>) -> Elicited {
         let whole = InputRequest::new(ELICITATION, message, schema.clone());
         let asking = Asking::new(self.call, self.tool, self.toolbox, self.line);
-        if let Err(reason) = asking.checked(&whole) {
-            self.line.notice(format!("{reason} It was declined."));
+        if let Err(reason) = asking.check(&whole) {
+            self.line
+                .notice(format!("{reason} jp declined the question."));
             return Elicited::Decline;
         }
-        let is_persons = matches!(
+        let is_for_user = matches!(
             self.tool.questions.get(ELICITATION),
             None | Some(Answerer::User)
         );
-        match values(schema).filter(|_| is_persons) {
-            Some(values) if values.is_empty() => self.agreed(&asking, &whole),
-            Some(values) => self.value_by_value(&asking, &whole, &values),
-            None if is_persons => self.whole(&asking, &whole),
-            // Without an answer nobody takes a default in the person's place.
-            None => match asking.answer_to(&whole, 0, &mut Told::new(&ToolResponse::default())) {
-                Ok(Value::Object(answer)) => Elicited::Accept(Some(answer)),
-                Ok(_) => self.declined(),
-                Err(reason) => {
-                    // Where the model has no answer, that was said.
-                    if let Some(Answerer::Fixed(_)) = self.tool.questions.get(ELICITATION) {
-                        self.line.notice(format!("{reason}; it was declined"));
+        match split_form(schema).filter(|_| is_for_user) {
+            Some(values) if values.is_empty() => self.confirm(&asking, &whole),
+            Some(values) => self.ask_values(&asking, &whole, &values),
+            None if is_for_user => self.ask_whole(&asking, &whole),
+            // If there is no answer, jp must not use a default: it is not what the user said.
+            None => {
+                match asking.answer_to(&whole, 0, &mut ShownBlocks::new(&ToolResponse::default())) {
+                    Ok(Value::Object(answer)) => Elicited::Accept(Some(answer)),
+                    Ok(_) => self.decline(),
+                    Err(reason) => {
+                        // If the model has no answer, `Questioner` has reported that.
+                        if let Some(Answerer::Fixed(_)) = self.tool.questions.get(ELICITATION) {
+                            self.line
+                                .notice(format!("{reason}; jp declined the question"));
+                        }
+                        self.decline()
                     }
-                    self.declined()
                 }
-            },
+            }
         }
     }
 
-    /// Has a form confirmed that asks for no values.
-    fn agreed(&self, asking: &Asking<'_>, whole: &InputRequest) -> Elicited {
+    /// Asks the user to confirm a form without values.
+    fn confirm(&self, asking: &Asking<'_>, whole: &InputRequest) -> Elicited {
         let input = InputRequest::new(ELICITATION, "Do you agree?", AnswerType::Boolean);
-        match self.answer(&input, false, vec![ContentBlock::text(&whole.text)]) {
+        match self.ask(&input, false, vec![ContentBlock::text(&whole.text)]) {
             Some(Reply::Once(Value::Bool(true)) | Reply::ForTurn(Value::Bool(true))) => {
                 asking.keep(whole, &Value::Object(Map::new()), "user");
                 Elicited::Accept(Some(Map::new()))
             }
-            Some(Reply::Interrupted) => self.cancelled(),
-            _ => self.declined(),
+            Some(Reply::Interrupted) => self.cancel(),
+            _ => self.decline(),
         }
     }
 
-    fn whole(&self, asking: &Asking<'_>, whole: &InputRequest) -> Elicited {
-        match self.answer(whole, false, Vec::new()) {
+    fn ask_whole(&self, asking: &Asking<'_>, whole: &InputRequest) -> Elicited {
+        match self.ask(whole, false, Vec::new()) {
             Some(Reply::Once(Value::Object(answer)) | Reply::ForTurn(Value::Object(answer))) => {
                 asking.keep(whole, &Value::Object(answer.clone()), "user");
                 Elicited::Accept(Some(answer))
             }
-            Some(Reply::Interrupted) => self.cancelled(),
-            _ => self.declined(),
+            Some(Reply::Interrupted) => self.cancel(),
+            _ => self.decline(),
         }
     }
 
-    fn value_by_value(
+    fn ask_values(
         &self,
         asking: &Asking<'_>,
         whole: &InputRequest,
-        values: &[Asks],
+        values: &[FormValue],
     ) -> Elicited {
         let mut answers = Map::new();
         let mut context = vec![ContentBlock::text(&whole.text)];
-        // A form that can be left empty would be answered by whoever leaves everything out.
+        // If every value is optional, a user who skips each of them would accept an empty form
+        // without knowing it, so ask first.
         if values.iter().all(|value| !value.is_required) {
             let input =
                 InputRequest::new(ELICITATION, "Do you want to answer?", AnswerType::Boolean);
-            match self.answer(&input, false, std::mem::take(&mut context)) {
+            match self.ask(&input, false, std::mem::take(&mut context)) {
                 Some(Reply::Once(Value::Bool(true)) | Reply::ForTurn(Value::Bool(true))) => {}
-                Some(Reply::Interrupted) => return self.cancelled(),
-                _ => return self.declined(),
+                Some(Reply::Interrupted) => return self.cancel(),
+                _ => return self.decline(),
             }
         }
-        for Asks {
+        for FormValue {
             name,
             input,
             is_required,
         } in values
         {
-            match self.answer(input, !is_required, std::mem::take(&mut context)) {
-                // Nothing was typed where nothing is wanted.
+            match self.ask(input, !is_required, std::mem::take(&mut context)) {
+                // The user skipped an optional value.
                 Some(Reply::Once(answer)) if !is_required && answer == "" => {}
                 Some(Reply::Once(answer) | Reply::ForTurn(answer)) => {
                     _ = answers.insert(name.clone(), answer)
                 }
                 Some(Reply::Declined) if !is_required => {}
-                Some(Reply::Interrupted) => return self.cancelled(),
-                Some(Reply::Declined) | None => return self.declined(),
+                Some(Reply::Interrupted) => return self.cancel(),
+                Some(Reply::Declined) | None => return self.decline(),
             }
         }
         let answer = Value::Object(answers.clone());
         match asking
-            .checked(whole)
-            .and_then(|checked| checked.fitting(&answer))
+            .check(whole)
+            .and_then(|checked| checked.check_answer(&answer))
         {
             Ok(()) => {
                 asking.keep(whole, &answer, "user");
@@ -279,41 +278,42 @@ impl Asked<'_> {
             }
             Err(faults) => {
                 self.line.notice(format!(
-                    "what was answered does not fit together, so nothing was sent: {faults}"
+                    "the answers are invalid together, so jp sent none of them: {faults}"
                 ));
-                self.declined()
+                self.decline()
             }
         }
     }
 
-    /// Has a page visited: the person's own affair, whoever else answers questions.
+    /// Asks the user to open a page. Only the user can do that, whoever answers the tool's
+    /// questions.
     fn visit(&self, message: &str, url: &str) -> Elicited {
-        let Some(host) = host(url) else {
+        let Some(host) = page_host(url) else {
             self.line.notice(format!(
-                "the MCP server `{}` wants a page visited that is none of http or https: {}; it was declined",
+                "the MCP server `{}` asks you to open a page whose URL is not http or https: {}; jp declined",
                 self.server_tool.server,
-                excerpt::beginning(url, WARNING_CHARACTERS)
+                excerpt::beginning(url, MAX_WARNING_LENGTH)
             ));
             return Elicited::Decline;
         };
-        let text = format!(
-            "Open {url} yourself (it is at {host}; jp opens nothing), then answer y. Did you?"
-        );
+        let text =
+            format!("Open {url} in your browser (host: {host}), then answer y. Did you open it?");
         let input = InputRequest::new(ELICITATION, text, AnswerType::Boolean);
-        match self.answer(&input, false, vec![ContentBlock::text(message)]) {
+        match self.ask(&input, false, vec![ContentBlock::text(message)]) {
             Some(Reply::Once(Value::Bool(true)) | Reply::ForTurn(Value::Bool(true))) => {
                 Elicited::Accept(None)
             }
             Some(Reply::Declined) => Elicited::Cancel,
-            Some(Reply::Interrupted) => self.cancelled(),
+            Some(Reply::Interrupted) => self.cancel(),
             Some(_) => Elicited::Decline,
-            // That nobody was there was said.
-            None => self.declined(),
+            // `ask` has reported that there is no terminal.
+            None => self.decline(),
         }
     }
 
-    /// Asks the person until the answer fits, or is none where it may be; nothing where nobody is there.
-    fn answer(
+    /// Asks the user until the answer is valid, or empty if it is optional; `None` if there is no
+    /// terminal.
+    fn ask(
         &self,
         input: &InputRequest,
         is_optional: bool,
@@ -346,7 +346,7 @@ impl Asked<'_> {
                 Some(_) => return reply,
                 None if self.line.is_cancelled() => return Some(Reply::Interrupted),
                 None => {
-                    self.tell_of_nobody();
+                    self.report_no_terminal();
                     return None;
                 }
             };
@@ -358,41 +358,41 @@ impl Asked<'_> {
         }
     }
 
-    fn tell_of_nobody(&self) {
+    fn report_no_terminal(&self) {
         let ServerTool { server, .. } = self.server_tool;
         let setting = format!(
             "conversation.tools.{}.questions.{ELICITATION}.answer",
             self.tool.name
         );
         let told = format!(
-            "the MCP server `{server}` asks something, and there is no terminal to ask you on: it was declined; a page is yours alone to visit, and {setting} can hold the answer to a form"
+            "the MCP server `{server}` asked a question, but there is no terminal to ask you on, so jp declined it; {setting} can answer a form, but only you can open a page"
         );
         if !self.is_told.replace(true) {
             self.line.notice(told);
         }
     }
 
-    fn declined(&self) -> Elicited {
+    fn decline(&self) -> Elicited {
         if self.line.is_cancelled() {
-            self.cancelled()
+            self.cancel()
         } else {
             Elicited::Decline
         }
     }
 
-    fn cancelled(&self) -> Elicited {
+    fn cancel(&self) -> Elicited {
         self.is_interrupted.set(true);
         Elicited::Cancel
     }
 }
 
-impl Caller for Asked<'_> {
+impl Caller for ServerCall<'_> {
     fn is_cancelled(&self) -> bool {
         self.line.is_cancelled() || self.is_interrupted.get()
     }
 
     fn answer(&self, elicitation: &Elicitation) -> Elicited {
-        let _asking = self.line.asking(PromptKind::Question);
+        let _asking = self.line.wait_to_prompt(PromptKind::Question);
         match elicitation {
             Elicitation::Form { message, schema } => self.form(message, schema),
             Elicitation::Url { message, url } => self.visit(message, url),
@@ -414,39 +414,37 @@ impl Caller for Asked<'_> {
     }
 }
 
-/// Says what a model can make of a call that failed.
+/// Returns the advice for a model whose call failed.
 fn advice(fault: &Fault) -> &'static str {
     match fault {
-        Fault::Refused { .. } => "Other arguments may be taken.",
+        Fault::Refused { .. } => "Other arguments may work.",
         Fault::Ended(_) => {
-            "What the call did before is not known. The server is gone until the person's next request, so go on without its tools."
+            "The call may have had effects. The server is unavailable until the user's next request, so continue without its tools."
         }
         Fault::NotSent(_) => {
-            "This call was not sent, because the server was gone already. It stays gone until the user's next request, so continue without its tools."
+            "The call was not sent because the server had already ended. It is unavailable until the user's next request, so continue without its tools."
         }
         Fault::Timeout { .. } => {
-            "What the call did so far is not known. Look whether it had an effect before you repeat it."
+            "The call may have had effects. Check for them before you repeat it."
         }
         Fault::MessageTooLong(_) | Fault::TooLong { .. } | Fault::TooMany { .. } => {
-            "The call may have done its work, and what it returned can't be taken. Ask it for less, if it can give less."
+            "The call may have succeeded, but its result is too large. Ask for less if you can."
         }
-        Fault::Malformed(_) => {
-            "The call may have done its work, and what it returned can't be read."
-        }
+        Fault::Malformed(_) => "The call may have succeeded, but its result can't be read.",
         Fault::Status(_) | Fault::Unreachable(_) => "The same call may succeed later.",
-        _ => "Go on without this tool.",
+        _ => "Continue without this tool.",
     }
 }
 
 /// A value that a form asks for.
-struct Asks {
+struct FormValue {
     name: String,
     input: InputRequest,
     is_required: bool,
 }
 
-/// Takes a flat form apart; nothing for one that is nested, or too long to be asked so.
-fn values(schema: &Map<String, Value>) -> Option<Vec<Asks>> {
+/// Splits a flat form into its values; `None` if the form is nested or has too many values.
+fn split_form(schema: &Map<String, Value>) -> Option<Vec<FormValue>> {
     let none = Map::new();
     let properties = schema
         .get("properties")
@@ -478,7 +476,7 @@ fn values(schema: &Map<String, Value>) -> Option<Vec<Asks>> {
         let optional = if is_required {
             ""
         } else {
-            " (optional: Ctrl-D leaves it out)"
+            " (optional: press Ctrl-D to skip)"
         };
         let mut input = InputRequest::new(
             format!("{ELICITATION}.{name}"),
@@ -486,7 +484,7 @@ fn values(schema: &Map<String, Value>) -> Option<Vec<Asks>> {
             property.clone(),
         );
         input.default = property.get("default").cloned();
-        Some(Asks {
+        Some(FormValue {
             name: name.clone(),
             input,
             is_required,
@@ -495,8 +493,8 @@ fn values(schema: &Map<String, Value>) -> Option<Vec<Asks>> {
     properties.iter().map(value).collect()
 }
 
-/// Returns of lines as many as are told, without what would steer a terminal: where a program says why it ends differs.
-fn told(lines: &[String]) -> Vec<String> {
+/// Returns the first and last lines of stderr, without escape sequences.
+fn select_lines(lines: &[String]) -> Vec<String> {
     let [first, last] = STDERR_LINES;
     let is_told = |index: usize| index < first || index + last >= lines.len();
     lines
@@ -507,8 +505,8 @@ fn told(lines: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// Returns the host of a page that can be visited.
-fn host(url: &str) -> Option<String> {
+/// Returns the host of an http or https URL.
+fn page_host(url: &str) -> Option<String> {
     let url = url::Url::parse(url).ok()?;
     matches!(url.scheme(), "http" | "https").then(|| url.host_str().map(str::to_owned))?
 }

@@ -1,11 +1,12 @@
-//! Stateful tools: a process that lives on between calls, and speaks one JSON document a line (seed 003, "Stateful tool
-//! responses").
+//! Stateful tools: a process that lives on between calls, and speaks one JSON document a line (seed
+//! 003, "Stateful tool responses").
 //!
-//! In goes `{"action":…,"handle":…,"arguments":{…}}`, or `"answers"` where the tool waits for them; out comes one line
-//! with the envelope of any tool's response. `order` is what the model asks for, `process` the process and its lines
-//! (`piped_lines` if it ends with the turn, `named_pipes` if it stays), `handles` the processes of a turn by the names
-//! that the model chose, `interaction` one call from the order to the result. The process keeps its state itself:
-//! nothing is stitched together here.
+//! In goes `{"action":…,"handle":…,"arguments":{…}}`, or `"answers"` where the tool waits for them;
+//! out comes one line with the envelope of any tool's response. `order` is what the model asks for,
+//! `process` the process and its lines (`piped_lines` if it ends with the turn, `named_pipes` if it
+//! stays), `handles` the processes of a turn by the names that the model chose, `interaction` one
+//! call from the order to the result. The process keeps its state itself: nothing is stitched
+//! together here.
 
 mod handles;
 mod interaction;
@@ -28,7 +29,7 @@ pub(crate) use self::handles::Handles;
 use self::{interaction::Interaction, order::Order};
 
 impl Action {
-    /// Returns the word for it.
+    /// Returns the action's name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -39,7 +40,7 @@ impl Action {
         }
     }
 
-    /// Returns the action that a word stands for.
+    /// Returns the action with a name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Spawn, Self::Fetch, Self::Apply, Self::Abort]
@@ -56,9 +57,9 @@ impl Stateful {
     }
 }
 
-/// Returns whether a call only looks at what runs, or ends it: then the person is not asked.
+/// Returns whether a call only reads from a process or ends it. Such a call needs no permission.
 ///
-/// A program of the person's may do anything with what it is sent, so nothing may be.
+/// A local tool may do anything with its input, so its call is harmless only without input.
 pub(crate) fn is_harmless(tool: &Tool, arguments: &Map<String, Value>) -> bool {
     let action = arguments
         .get("action")
@@ -72,8 +73,8 @@ pub(crate) fn is_harmless(tool: &Tool, arguments: &Map<String, Value>) -> bool {
         && matches!(action, Some(Action::Fetch | Action::Abort))
 }
 
-/// Ends the processes that outlive turns and have their pipes in this directory, a conversation's, and removes it;
-/// returns how many there were.
+/// Ends the processes that outlive turns and have their pipes in this directory, a conversation's,
+/// and removes it; returns how many there were.
 pub fn end_kept(handles: &Path) -> usize {
     let live = process::LineProcess::find_all(handles)
         .into_iter()

@@ -1,4 +1,4 @@
-//! What a tool is: how it is offered to a model, where it is from and what it may do.
+//! Tools: their definitions for models, their sources and their permissions.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -7,121 +7,125 @@ use serde_json::{Map, Value};
 
 use crate::{builtin::Builtin, command::Command};
 
-/// A tool that may be called in a turn.
+/// A tool that a model may call in a turn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tool {
-    /// Its name.
+    /// The name by which models call it.
     pub name: String,
-    /// What it does, for the model.
+    /// The description for the model.
     pub description: String,
     /// JSON Schema of its arguments, an object.
     pub parameters: Map<String, Value>,
-    /// Where it is from.
+    /// The source, which decides how jp runs it.
     pub source: Source,
-    /// Whether it runs unasked.
+    /// The permission to run it.
     pub permission: Permission,
-    /// Who answers its questions, by their ids; the person where nothing is said.
+    /// The answerers of its questions by question id. The user answers questions that are not
+    /// listed.
     pub questions: BTreeMap<String, Answerer>,
-    /// What it is handed as it is.
+    /// The options from the configuration, which jp passes to the tool unchanged.
     pub options: Map<String, Value>,
-    /// How long one run may take.
+    /// The time limit of one run.
     pub timeout: Duration,
-    /// How much of a result's text the model is shown, in bytes.
+    /// The maximum text of a result in a request, in bytes.
     pub max_output_bytes: usize,
-    /// How much of a result's images and other binaries the model is shown, in bytes.
+    /// The maximum images and other binaries of a result in a request, in bytes.
     pub max_binary_bytes: usize,
-    /// How it lives on between calls, if it does.
+    /// The settings of a stateful tool, which runs between calls; `None` for any other tool.
     pub stateful: Option<Stateful>,
 }
 
-/// Where a tool is from.
+/// The source of a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Source {
-    /// A program of the person's.
+    /// A program that the user configured.
     Local(Command),
-    /// jp's own.
+    /// A tool that is part of jp.
     Builtin(Builtin),
-    /// An MCP server's.
+    /// A tool of an MCP server.
     Server(ServerTool),
 }
 
 /// A tool of an MCP server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerTool {
-    /// What the configuration calls the server.
+    /// The server's name in the configuration.
     pub server: String,
-    /// What the server calls the tool.
+    /// The tool's name on the server.
     pub tool: String,
-    /// What the server says of its behaviour; nobody vouches for it.
+    /// The server's hints about the tool's behaviour. They are not verified.
     pub annotations: ToolAnnotations,
-    /// JSON Schema that its arguments are checked against, where jp can't use the one that models are told.
+    /// The JSON Schema for checking arguments, if jp can't use the one in the definition for
+    /// models.
     pub checked: Option<Map<String, Value>>,
-    /// JSON Schema of its structured content.
+    /// The JSON Schema of its structured content.
     pub output: Option<Map<String, Value>>,
-    /// How long it may go without a sign of life, where that is said of the tool; else it is its server's.
+    /// The maximum time without a message from the server; `None` for the server's own limit.
     pub timeout: Option<Duration>,
 }
 
-/// Whether a tool runs unasked.
+/// The permission of a tool to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Permission {
-    /// The person is asked each time.
+    /// It runs if the user allows the call.
     Ask,
-    /// It runs.
+    /// It runs without a prompt.
     Unattended,
     /// It never runs.
     Deny,
 }
 
-/// Who answers a question.
+/// The answerer of a tool's question.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answerer {
-    /// The person.
+    /// The user, at a prompt.
     User,
-    /// The model.
+    /// The model, in a separate request.
     Assistant,
-    /// Nobody: this is the answer.
+    /// The configuration, with this answer.
     Fixed(Value),
 }
 
-/// How a tool lives on between calls.
+/// The settings of a tool that runs between calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stateful {
-    /// What the model may do with it; never empty.
+    /// The actions that models may use; never empty.
     pub actions: Vec<Action>,
-    /// Whether it outlives the turn.
+    /// True if it outlives the turn.
     pub keep: bool,
 }
 
-/// What is done with a stateful tool.
+/// An action on a stateful tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// Starting it.
+    /// Starts a process.
     Spawn,
-    /// Asking how far it is.
+    /// Asks for its progress.
     Fetch,
-    /// Giving it more.
+    /// Sends it input, or answers to its questions.
     Apply,
-    /// Ending it.
+    /// Ends it.
     Abort,
 }
 
 impl Tool {
-    /// How long a run may take where nothing is said.
+    /// The default time limit of a run: long enough for most test suites, short enough that a call
+    /// that hangs is noticed.
     pub const TIMEOUT: Duration = Duration::from_secs(120);
-    /// How much of a result's text the model is shown where nothing is said.
+    /// The default maximum text of a result in a request, in bytes: about 64,000 tokens, so a few
+    /// large results fit into a context window of 200,000.
     pub const MAX_OUTPUT_BYTES: usize = 256_000;
-    /// How much of a result's binaries the model is shown by default, in bytes: 5 MB in base64, the lowest limit for an
-    /// image among the providers.
+    /// The default maximum binaries of a result in a request, in bytes: 5 MB in base64, the lowest
+    /// limit for an image among the providers.
     ///
     /// Claude takes 5 MB of base64 for each image on Amazon Bedrock and Google Cloud
     /// (<https://platform.claude.com/docs/en/build-with-claude/vision>).
     ///
-    /// An image costs by its dimensions, not by its bytes, so the limit for text would be the wrong measure, and it would
-    /// leave out screenshots.
+    /// An image costs tokens by its dimensions, not by its bytes. The limit for text would be the
+    /// wrong measure, and it would leave out screenshots.
     pub const MAX_BINARY_BYTES: usize = 3_750_000;
 
-    /// Makes a tool that has the defaults.
+    /// Creates a tool with the defaults.
     pub fn new(name: impl Into<String>, parameters: Map<String, Value>, source: Source) -> Self {
         Self {
             name: name.into(),
@@ -144,19 +148,20 @@ impl Tool {
         self.permission != Permission::Deny
     }
 
-    /// Returns whether it is jp's own and changes files.
+    /// Returns whether it is a builtin tool that changes files.
     pub(crate) fn writes_files(&self) -> bool {
         matches!(self.source, Source::Builtin(builtin) if builtin.writes_files())
     }
 
-    /// Returns whether it is jp's own and works on files: what it does depends on what others did before.
+    /// Returns whether it is a builtin tool that works on files. Its result depends on earlier
+    /// calls that changed files.
     pub(crate) fn sees_files(&self) -> bool {
         matches!(self.source, Source::Builtin(builtin) if builtin.sees_files())
     }
 
-    /// Returns what a model is told of the tool.
+    /// Returns the tool's definition for a request.
     #[must_use]
-    pub fn offered(&self) -> jp_llm::Tool {
+    pub fn definition(&self) -> jp_llm::Tool {
         jp_llm::Tool {
             name: self.name.clone(),
             description: self.description.clone(),
@@ -164,7 +169,7 @@ impl Tool {
         }
     }
 
-    /// Returns the schema of what a model gives a call of it.
+    /// Returns the JSON Schema of the arguments in a model's call.
     pub(crate) fn offered_parameters(&self) -> Map<String, Value> {
         match &self.stateful {
             Some(stateful) => stateful.offered_parameters(self),

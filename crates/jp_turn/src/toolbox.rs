@@ -1,4 +1,4 @@
-//! The tools of a turn, and what they share.
+//! The tools of a turn and their shared state.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -19,56 +19,58 @@ use crate::{
 /// The tools of a turn.
 #[derive(Debug)]
 pub struct Toolbox {
-    /// The tools that stay for the turn, in the order in which models are told of them.
+    /// The tools that stay for the turn, in the order of the request.
     pub tools: Vec<Tool>,
-    /// Those of MCP servers, which may change; models are told of them after the others.
+    /// The tools of MCP servers, which may change in a turn. They follow the others in a request.
     served: RwLock<Vec<Arc<Tool>>>,
-    /// Names of tools that there are and that are switched off, so that a call of one can be told why.
+    /// The names of tools that are switched off, so that the error for a call can say so.
     pub disabled: Vec<String>,
-    /// What tools are told of where they run.
+    /// The place where tools run.
     pub surroundings: Surroundings,
-    /// The workspace's files, as far as tools may reach them.
+    /// The workspace's files that tools may access.
     pub files: Files,
-    /// The MCP servers that tools are of, by their names.
+    /// The MCP servers of the tools by name.
     pub servers: BTreeMap<String, Arc<Connection>>,
-    /// Takes new snapshots of what is attached, where anything can be.
+    /// Takes new snapshots of attached resources; `None` if nothing can be attached.
     pub refresh: Option<Box<dyn Refresh>>,
-    /// What the person said for the rest of the turn.
-    pub(crate) said: Mutex<Said>,
-    /// Tools that live on between calls; they end with the turn.
+    /// The user's decisions for the rest of the turn.
+    decisions: Mutex<TurnDecisions>,
+    /// The processes of stateful tools.
     pub(crate) handles: Handles,
-    /// The ids of the questions that were answered.
+    /// The ids of recorded questions.
     inquiries: Mutex<HashSet<String>>,
 }
 
-/// Where tools run.
+/// The place where tools run.
 #[derive(Debug, Clone, Default)]
 pub struct Surroundings {
     /// The workspace root.
     pub root: PathBuf,
-    /// How files outside of it are named; where it is not said, by the plain hash of where they are.
+    /// The place for naming files in results. If it is `None`, files outside the workspace are
+    /// named by a hash without a key.
     pub place: Option<Place>,
-    /// The conversation, where it has an id.
+    /// The id of the conversation, if it has one.
     pub conversation: Option<String>,
-    /// Variables of the environment that no program gets: they hold keys.
+    /// The environment variables that jp removes for programs because they contain keys.
     pub secret_variables: Vec<String>,
-    /// Where tools that outlive the turn have their pipes; `None` where they can't.
+    /// The directory for the pipes of tools that outlive the turn; `None` if no tool can outlive
+    /// it.
     pub handles: Option<PathBuf>,
-    /// The `jp` command itself, which some tools run.
+    /// The path of the `jp` executable, which some tools run.
     pub executable: PathBuf,
 }
 
-/// What the person said for the rest of the turn.
+/// The user's decisions for the rest of the turn.
 #[derive(Debug, Default)]
-pub(crate) struct Said {
-    /// Tools that run without being asked about.
+pub(crate) struct TurnDecisions {
+    /// The tools that run without a prompt.
     pub(crate) allowed: BTreeSet<String>,
-    /// Answers, by tool and question.
+    /// The answers by tool and question.
     pub(crate) answers: HashMap<(String, String), Value>,
 }
 
 impl Toolbox {
-    /// Puts tools together.
+    /// Creates a toolbox.
     #[must_use]
     pub fn new(tools: Vec<Tool>, surroundings: Surroundings, files: Files) -> Self {
         Self {
@@ -79,37 +81,40 @@ impl Toolbox {
             files,
             servers: BTreeMap::new(),
             refresh: None,
-            said: Mutex::default(),
+            decisions: Mutex::default(),
             handles: Handles::default(),
             inquiries: Mutex::default(),
         }
     }
 
-    /// Returns what a model is told of the tools: of those that may run.
+    /// Returns the definitions of the tools that may run, for a request.
     #[must_use]
-    pub fn offered(&self) -> Vec<jp_llm::Tool> {
-        let served = self.served();
+    pub fn definitions(&self) -> Vec<jp_llm::Tool> {
+        let served = self.read_served();
         let all = self.tools.iter().chain(served.iter().map(|tool| &**tool));
         all.filter(|tool| tool.may_run())
-            .map(Tool::offered)
+            .map(Tool::definition)
             .collect()
     }
 
-    /// Replaces the tools of MCP servers. Calls that run go on with what they began with.
+    /// Replaces the tools of MCP servers. Running calls keep the tools that they started with.
     pub fn serve(&self, tools: Vec<Tool>) {
         let mut served = self.served.write().unwrap_or_else(PoisonError::into_inner);
         *served = tools.into_iter().map(Arc::new).collect();
     }
 
-    fn served(&self) -> RwLockReadGuard<'_, Vec<Arc<Tool>>> {
+    fn read_served(&self) -> RwLockReadGuard<'_, Vec<Arc<Tool>>> {
         self.served.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn said(&self) -> MutexGuard<'_, Said> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn decisions(&self) -> MutexGuard<'_, TurnDecisions> {
+        self.decisions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns an id for a question that a call asks; where it asks again, one with a number.
+    /// Returns a unique id for a call's question: `CALL.QUESTION`, with a number if the call asks
+    /// it again.
     pub(crate) fn inquiry_id(&self, call: &str, question: &str) -> String {
         let mut taken = self
             .inquiries
@@ -129,7 +134,7 @@ impl Toolbox {
         if let Some(tool) = self.tools.iter().find(|tool| tool.name == name) {
             return Ok(Arc::new(tool.clone()));
         }
-        let served = self.served();
+        let served = self.read_served();
         if let Some(tool) = served.iter().find(|tool| tool.name == name) {
             return Ok(Arc::clone(tool));
         }

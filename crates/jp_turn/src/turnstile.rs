@@ -1,8 +1,8 @@
 //! Orders the prompts of an answer's calls: one at a time, in call order.
 //!
-//! A call that needs permission waits until every earlier call is allowed or refused. A call with a question waits
-//! until every earlier call has ended, but not for long: one of them may take hours. So prompts come in the same order
-//! each time, whichever of the calls is faster.
+//! A call that needs permission waits until every earlier call is allowed or refused. A call with a
+//! question waits until every earlier call has ended, but not for long: one of them may take hours.
+//! So prompts come in the same order each time, whichever of the calls is faster.
 
 use std::{
     collections::BTreeSet,
@@ -12,8 +12,8 @@ use std::{
 
 use jp_conversation::ToolCallRequest;
 
-/// How long a question waits for earlier calls: longer than most tools take to ask theirs, and less than a person
-/// minds.
+/// The time that a question waits for earlier calls: longer than most tools need to ask, and too
+/// short for a user to notice.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The kind of prompt that a call needs.
@@ -50,7 +50,7 @@ struct State {
     stages: Vec<Stage>,
     /// The calls that want to ask.
     waiting: BTreeSet<usize>,
-    /// Whether a call is asking.
+    /// True while a call asks.
     is_asking: bool,
 }
 
@@ -92,7 +92,7 @@ impl Turnstile {
         let mut state = self.state();
         state.waiting.insert(call);
         while !state.may_ask(call, kind, patience().is_none()) {
-            // That the time is over wakes nobody else.
+            // No notification comes when the patience ends, so the wait has to be timed.
             let waited = self
                 .changed
                 .wait_timeout(state, patience().unwrap_or(self.patience));
@@ -117,7 +117,8 @@ impl Turnstile {
 }
 
 impl State {
-    /// Returns whether it is a call's turn; `is_late` says that its question has waited long enough.
+    /// Returns whether it is a call's turn; `is_late` says that its question has waited long
+    /// enough.
     fn may_ask(&self, call: usize, kind: PromptKind, is_late: bool) -> bool {
         let all_have_reached = |stage| {
             self.stages

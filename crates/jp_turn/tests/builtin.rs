@@ -1,4 +1,4 @@
-//! jp's own tools as a turn runs them: a scripted model calls, a person agrees or is not asked.
+//! jp's own tools as a turn runs them: a scripted model calls, a user agrees or is not asked.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -67,7 +67,8 @@ impl Agreeing {
     }
 }
 
-/// Runs a turn in which the model makes these calls, one after the other; it knows what was said `before`.
+/// Runs a turn in which the model makes these calls, one after the other; it knows what was said
+/// `before`.
 fn turn(root: &Path, before: &Stream, calls: &[(&str, Value)]) -> Agreeing {
     let mut replies: Vec<_> = calls
         .iter()
@@ -82,7 +83,7 @@ fn turn(root: &Path, before: &Stream, calls: &[(&str, Value)]) -> Agreeing {
     ))
     .unwrap();
     let files = Files::open(root, &[]).unwrap();
-    files.saw(before);
+    files.remember(before);
     let tools = Builtin::ALL.map(Builtin::tool).into();
     let surroundings = Surroundings {
         root: root.to_owned(),
@@ -103,7 +104,7 @@ fn turn(root: &Path, before: &Stream, calls: &[(&str, Value)]) -> Agreeing {
 }
 
 #[test]
-fn readers_run_and_writers_ask_with_what_they_will_do() {
+fn only_writers_ask_for_permission() {
     let root = tempfile::tempdir().unwrap();
     fs::write(root.path().join("a.rs"), "fn a() {}\n").unwrap();
     fs::write(root.path().join(".env"), "KEY=1\n").unwrap();
@@ -197,7 +198,7 @@ fn file_that_changed_between_two_turns_is_not_overwritten() {
     let result = serde_json::to_value(&second.results()[0].content).unwrap();
     assert_eq!(
         result[0]["text"],
-        "a.rs has changed since you last saw it; read it again."
+        "a.rs has changed since you last saw it. Read it again."
     );
     let third = turn(root.path(), &Stream::default(), &edit);
     assert_eq!(third.asked.len(), 1, "who never saw it may edit it");

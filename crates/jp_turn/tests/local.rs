@@ -97,9 +97,9 @@ fn tool(words: &[&str]) -> Tool {
 struct Course {
     results: Vec<ToolCallResponse>,
     notices: Vec<String>,
-    /// What the person was shown before they allowed a call.
+    /// What the user was shown before they allowed a call.
     previews: Vec<(String, Option<String>)>,
-    /// What the person was asked, with the number of blocks before it.
+    /// What the user was asked, with the number of blocks before it.
     asked: Vec<(String, usize)>,
     replies: Vec<Value>,
 }
@@ -278,7 +278,7 @@ fn programs_that_know_nothing_of_jp_are_tools() {
 }
 
 #[test]
-fn tool_is_given_its_document_on_stdin_and_in_its_words() {
+fn tool_receives_its_document_twice() {
     let world = World::new();
     let words = [
         "sh",
@@ -324,7 +324,7 @@ fn arguments_reach_the_program_as_they_are() {
 }
 
 #[test]
-fn person_is_shown_the_command_line_that_runs() {
+fn user_is_shown_the_command_line_that_runs() {
     let world = World::new();
     let words = ["echo", "it is", "{{tool.arguments.text}}"];
     let asked = || Tool {
@@ -348,14 +348,14 @@ fn person_is_shown_the_command_line_that_runs() {
     assert_eq!(
         (nul.error(), nul.previews.len()),
         (
-            "An argument of `t` holds a NUL, which no command line can.".to_owned(),
+            "An argument of `t` contains a NUL, which a command line can't contain.".to_owned(),
             0
         )
     );
 }
 
 #[test]
-fn python_script_prints_blocks_and_asks_two_questions() {
+fn python_script_can_ask_questions() {
     if process::Command::new("python3")
         .arg("--version")
         .output()
@@ -407,7 +407,7 @@ print(json.dumps({"content": blocks}))
 }
 
 #[test]
-fn older_tool_that_needs_input_is_asked_and_run_again() {
+fn older_tool_runs_again_with_the_answer() {
     let world = World::new();
     let script = r#"case "$(cat)" in
         *'"answers":{}'*) echo '{"type":"needs_input","question":{"id":"q","text":"Go?","answer_type":"Boolean"}}';;
@@ -422,7 +422,7 @@ fn older_tool_that_needs_input_is_asked_and_run_again() {
 }
 
 #[test]
-fn program_that_can_not_be_run_is_named_with_the_cause_and_where_it_is_configured() {
+fn program_that_can_not_be_run_is_reported() {
     let world = World::new();
     fs::create_dir(world.root.join("directory")).unwrap();
     fs::write(world.root.join("text"), "x").unwrap();
@@ -442,12 +442,12 @@ fn program_that_can_not_be_run_is_named_with_the_cause_and_where_it_is_configure
         let course = world.call(tool(&[program]), json!({}));
         let (error, notice) = (course.error(), &course.notices[0]);
         assert!(
-            error.starts_with("The tool `t` was not run: ") && error.contains(cause),
+            error.starts_with("The tool `t` did not run: ") && error.contains(cause),
             "{error}"
         );
         assert_ends(
             &error,
-            " The person configures it at `conversation.tools.t.command`.",
+            " The user configures it with `conversation.tools.t.command`.",
         );
         assert_contains(notice, "`conversation.tools.t.command`");
     }
@@ -455,11 +455,11 @@ fn program_that_can_not_be_run_is_named_with_the_cause_and_where_it_is_configure
         tool(&["echo", "{{context}}"]),
         json!({"text": "x".repeat(3_000_000)}),
     );
-    assert_contains(long.error(), "finds its arguments on stdin");
+    assert_contains(long.error(), "can read its arguments from stdin");
 }
 
 #[test]
-fn program_that_hangs_is_ended_and_what_it_printed_is_kept() {
+fn output_of_a_program_that_hangs_is_kept() {
     let world = World::new();
     let timeout = Duration::from_millis(300);
     let script = "echo half; echo why >&2; while :; do sleep 0.05; done";
@@ -473,12 +473,12 @@ fn program_that_hangs_is_ended_and_what_it_printed_is_kept() {
     let error = course.error();
     assert!(error.starts_with("half\n\n[stderr]\nwhy\n"), "{error}");
     assert!(error.ends_with(
-        "The tool ran for more than 0.3 seconds and was ended, with all that it had started."
+        "The tool ran for more than 0.3 seconds and was ended with every process that it had started."
     ));
     assert_eq!(
         course.notices,
         [
-            "`t` ran for more than 0.3 s and was ended; `conversation.tools.t.timeout_secs` allows more"
+            "`t` ran for more than 0.3 s and was ended; raise `conversation.tools.t.timeout_secs` to allow more"
         ]
     );
 }
@@ -492,12 +492,14 @@ fn daemon_that_holds_the_output_is_not_waited_for() {
     assert!(course.text().starts_with("started\n"), "{}", course.text());
     assert_eq!(
         course.notices,
-        ["`t`: something that it started still held its output; it is not waited for"]
+        [
+            "`t`: a process that it started still had its output open; jp did not wait for that process"
+        ]
     );
 }
 
 #[test]
-fn program_that_prints_very_much_is_kept_in_part_and_shown_in_less() {
+fn very_long_output_is_kept_in_part() {
     let world = World::new();
     let script = "echo first; head -c 200000000 /dev/zero | tr '\\0' x; echo; echo last";
     let course = world.shell(script);
@@ -508,7 +510,7 @@ fn program_that_prints_very_much_is_kept_in_part_and_shown_in_less() {
     assert!(texts[1].contains(said), "{}", texts[1]);
     let text = texts[0];
     assert!(text.starts_with("first\n") && text.ends_with("x\nlast\n"));
-    assert!(text.contains("x\n[136000012 bytes that were printed here are not kept]\nx"));
+    assert!(text.contains("x\n[136000012 bytes of the output are missing here]\nx"));
     assert!(text.len() < 64_000_100);
     let block = &course.result().content[0];
     let shown = shown_text(block, inline_text(block).unwrap().into());
@@ -559,7 +561,7 @@ fn what_was_cut_is_read_on_to_its_end() {
         "… 20000 bytes are left out here; `read_more` with uri \"{uri}\" and offset 5000"
     )));
     assert!(
-        shown(1).starts_with("line 0500\n") && shown(1).ends_with("; offset 14872 reads on.]"),
+        shown(1).starts_with("line 0500\n") && shown(1).ends_with("; continue at offset 14872.]"),
         "{}",
         shown(1)
     );
@@ -570,20 +572,22 @@ fn what_was_cut_is_read_on_to_its_end() {
     assert!(
         course.results[3].is_error && shown(3).starts_with("No result of this conversation names")
     );
-    assert!(course.results[4].is_error && shown(4).contains("is no `jp://blob/…` URI"));
+    assert!(course.results[4].is_error && shown(4).contains("is not a `jp://blob/…` URI"));
 }
 
 #[test]
 fn output_that_is_no_text_is_told_of() {
     let course = World::new().shell("printf 'caf\\351\\n'");
-    assert!(course.text().starts_with(
-        "caf\u{fffd}\n\nThere are warnings about this result:\n- its standard output"
-    ));
+    assert!(
+        course
+            .text()
+            .starts_with("caf\u{fffd}\n\nWarnings about this result:\n- its standard output")
+    );
     assert_eq!(course.notices.len(), 1);
 }
 
 #[test]
-fn malformed_blocks_are_told_to_the_model_and_the_person() {
+fn malformed_blocks_are_reported() {
     let content = json!({"content": [
         {"type": "text", "text": "kept"},
         {"type": "resource", "resource": {"uri": "file:a%00b", "text": ""}},
@@ -593,9 +597,9 @@ fn malformed_blocks_are_told_to_the_model_and_the_person() {
     let course = world.call(tool(&["printf", "%s", &content.to_string()]), json!({}));
     insta::assert_snapshot!(course.text(), @r#"
     kept
-    There are warnings about this result:
+    Warnings about this result:
     - content block 3 skipped: unknown block type `hologram`
-    - a content block was skipped: its URI "file:a%00b" names no file: a name in it holds a NUL
+    - a content block was skipped: its URI "file:a%00b" names no file: a name in it contains a NUL
     "#);
     assert_eq!(course.notices.len(), 2);
 }
@@ -623,7 +627,7 @@ fn program_that_deletes_its_own_directory_does_no_harm() {
         panic!("a resource")
     };
     assert_eq!(resource.name.as_deref(), Some("a"));
-    assert_contains(course.error(), "is not there any more");
+    assert_contains(course.error(), "no longer exists");
 }
 
 #[test]

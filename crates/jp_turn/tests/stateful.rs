@@ -79,9 +79,9 @@ struct Play {
     /// Whether there is a place for tools that stay: `handles` in the root.
     keeps: bool,
     executable: PathBuf,
-    /// What the person answers to questions; where there is no more, nobody is there.
+    /// What the user answers to questions; where there is no more, nobody is there.
     replies: Vec<Reply>,
-    /// Whether the person allows what they are asked for; else nobody is there.
+    /// Whether the user allows what they are asked for; else nobody is there.
     is_attended: bool,
     /// The turn is cancelled once this is in the root.
     cancelled_by: Option<&'static str>,
@@ -92,7 +92,7 @@ struct Course {
     results: Vec<String>,
     /// What was recorded of questions and their answers.
     inquiries: Vec<Value>,
-    /// What the person was asked, a line each.
+    /// What the user was asked, a line each.
     asked: Vec<String>,
     outcome: Outcome,
     /// How long it took to end the turn.
@@ -203,7 +203,7 @@ fn answers(name: &str, rounds: &[Vec<Value>]) -> Vec<testing::Reply> {
     answers.chain([testing::Reply::words(&["Done."])]).collect()
 }
 
-/// Writes down results and plays the person.
+/// Writes down results and plays the user.
 struct Witness {
     results: BTreeMap<String, String>,
     inquiries: Vec<Value>,
@@ -329,7 +329,7 @@ fn process_lives_between_calls() {
     ended
     Status of "h.1": stopped.
     ---
-    ! `t` has no handle "h.1": none is live; what is not kept ends with its turn. `spawn` starts one.
+    ! `t` has no handle "h.1" and no other live handle. A process that is not kept ends with its turn. Start one with `spawn`.
     "#);
     insta::assert_snapshot!(play.log(), @r#"
     {"action":"spawn","handle":"h.1","arguments":{"n":1}}
@@ -340,7 +340,7 @@ fn process_lives_between_calls() {
 }
 
 #[test]
-fn model_is_offered_the_configured_actions_and_the_parameters() {
+fn definition_has_the_configured_actions() {
     let mut tool = tool(ECHO);
     tool.parameters = object(json!({
         "type": "object", "required": ["n"],
@@ -350,7 +350,7 @@ fn model_is_offered_the_configured_actions_and_the_parameters() {
         actions: vec![Action::Spawn, Action::Fetch],
         keep: false,
     });
-    let offered = serde_json::to_string_pretty(&tool.offered().parameters).unwrap();
+    let offered = serde_json::to_string_pretty(&tool.definition().parameters).unwrap();
     insta::assert_snapshot!(offered, @r##"
     {
       "type": "object",
@@ -361,16 +361,16 @@ fn model_is_offered_the_configured_actions_and_the_parameters() {
             "spawn",
             "fetch"
           ],
-          "description": "`spawn` starts it. `fetch` asks how far it is."
+          "description": "`spawn` starts it. `fetch` asks for its progress."
         },
         "handle": {
           "type": "string",
           "pattern": "^[A-Za-z0-9_.-]{1,64}$",
-          "description": "A name of your choice for what `spawn` starts; the other actions name it again. Calls with the same handle are to be made one after another."
+          "description": "A name that you choose for the process that `spawn` starts. Use it again for the other actions. Make calls with the same handle one after another."
         },
         "input": {
           "type": "object",
-          "description": "What the tool is given; where it waits for answers, those, by the ids of its questions. `spawn` needs: n.",
+          "description": "The input of the tool. If the tool waits for answers: one property for each question id. `spawn` requires: n.",
           "properties": {
             "n": {
               "$ref": "#/$defs/n"
@@ -398,13 +398,13 @@ fn model_is_offered_the_configured_actions_and_the_parameters() {
         call("spawn", "h", json!({"n": 1})),
     ]);
     insta::assert_snapshot!(course.text(), @r#"
-    ! The `input` does not fit the parameters of `t`: at its top: missing properties 'n'
+    ! The `input` does not match the parameters of `t`: at its top: missing properties 'n'
     ---
-    ! The arguments of `t` do not fit its parameters: at /input/n: want integer, but got string
+    ! The arguments of `t` do not match its parameters: at /input/n: want integer, but got string
     ---
-    ! The arguments of `t` do not fit its parameters: at /action: value must be one of 'spawn', 'fetch'
+    ! The arguments of `t` do not match its parameters: at /action: value must be one of 'spawn', 'fetch'
     ---
-    ! The arguments of `t` do not fit its parameters: at /handle: '../h' does not match pattern '^[A-Za-z0-9_.-]{1,64}$'
+    ! The arguments of `t` do not match its parameters: at /handle: '../h' does not match pattern '^[A-Za-z0-9_.-]{1,64}$'
     ---
     ok
     Status of "h": running.
@@ -419,7 +419,7 @@ fn no_status_is_the_end() {
 }
 
 #[test]
-fn person_answers_until_there_are_no_more_questions() {
+fn user_answers_until_there_are_no_more_questions() {
     let script = r#"
         read -r line; ask one
         read -r line; echo "$line" >> log; ask two running
@@ -440,7 +440,7 @@ fn person_answers_until_there_are_no_more_questions() {
 }
 
 #[test]
-fn person_who_does_not_answer_is_not_answered_for() {
+fn no_answer_is_made_up_for_the_user() {
     let script = r#"
         read -r line; ask one
         read -r line; ask one
@@ -456,10 +456,10 @@ fn person_who_does_not_answer_is_not_answered_for() {
         call("fetch", "h", json!({})),
     ]);
     insta::assert_snapshot!(course.text(), @r#"
-    ! The person gave no answer to "Which?", which `t` asks.
+    ! The user did not answer "Which?", asked by `t`.
     Status of "h": waiting.
     ---
-    ! `t` waits for an answer that is not the model's to give. `fetch` has them asked again, `abort` ends it.
+    ! `t` waits for an answer that only the user can give. `fetch` asks the user again, `abort` ends it.
     Status of "h": waiting.
     ---
     thanks
@@ -483,7 +483,7 @@ fn model_answers_what_is_put_to_it() {
     ];
     let questions = questions.map(|(id, who)| (id.to_owned(), who)).into();
     let play = Play {
-        replies: vec![Reply::Once(json!("person's"))],
+        replies: vec![Reply::Once(json!("user's"))],
         ..Play::new(Tool {
             questions,
             ..tool(script)
@@ -500,19 +500,19 @@ fn model_answers_what_is_put_to_it() {
     Question `a`: A?
     Schema of the answer: {"type":"boolean"}
     Default: true
-    It waits for answers: `apply` gives them, with an `input` that has one property for each question's id.
+    The tool waits for answers. Call `apply` with an `input` that has one property for each question id.
     Status of "h": waiting.
     ---
-    ! The `input` has no answer to `a`; wanted are: `a`.
+    ! The `input` has no answer to `a`. It needs: `a`.
     Status of "h": waiting.
     ---
-    ! The answer to `a` does not fit: at its top: want boolean, but got number
+    ! The answer to `a` is invalid: at its top: want boolean, but got number
     Status of "h": waiting.
     ---
     thanks
     Status of "h": stopped.
     "#);
-    insta::assert_snapshot!(play.log(), @r#"{"action":"apply","handle":"h","answers":{"b":"person's","c":"fixed","a":false}}"#);
+    insta::assert_snapshot!(play.log(), @r#"{"action":"apply","handle":"h","answers":{"b":"user's","c":"fixed","a":false}}"#);
 }
 
 #[test]
@@ -546,7 +546,7 @@ fn question_that_can_not_be_answered_is_an_error_at_once() {
     for (blocks, reason) in [
         (
             vec![question(json!({"type": 1}))],
-            "! `t` asks \"?\" with a schema that is none: ",
+            "! `t` asks \"?\" with an invalid schema: ",
         ),
         (
             vec![question(json!({"x": "x".repeat(130_000)}))],
@@ -554,7 +554,7 @@ fn question_that_can_not_be_answered_is_an_error_at_once() {
         ),
         (
             vec![string(), string()],
-            "! `t` asks two questions with the id \"one\" at once",
+            "! `t` asks two questions with the same id, \"one\", at once",
         ),
     ] {
         let questions = [("one".to_owned(), Answerer::Assistant)].into();
@@ -586,7 +586,7 @@ fn answer_of_the_model_that_is_too_large_is_refused() {
         call("apply", "h", json!({"one": "x".repeat(1_000_000)})),
     ]);
     insta::assert_snapshot!(course.results[1], @r#"
-    ! The answer to `one` does not fit: it has 1000002 bytes, and 1000000 are the most
+    ! The answer to `one` is invalid: it has 1000002 bytes; the limit is 1000000
     Status of "h": waiting.
     "#);
 }
@@ -600,7 +600,7 @@ fn questions_without_end_are_given_up() {
     })
     .calls(vec![spawn("h")]);
     insta::assert_snapshot!(course.text(), @r#"
-    ! `t` asked 100 times in one call and was answered each time.
+    ! `t` asked 100 times in one call and got an answer each time.
     Status of "h": waiting.
     "#);
 }
@@ -611,7 +611,7 @@ fn wait_for_nothing_is_an_error() {
         Play::script("while read -r line; do say hm waiting; done").calls(vec![spawn("h")]);
     insta::assert_snapshot!(course.text(), @r#"
     ! hm
-    The tool says that it waits, and asks nothing.
+    The tool says that it waits for answers, but it asks nothing.
     Status of "h": running.
     "#);
 }
@@ -622,12 +622,12 @@ fn death_is_an_error_with_its_last_words() {
     let course = Play::script(script).calls(vec![spawn("h"), spawn("h")]);
     insta::assert_snapshot!(course.text(), @r#"
     ! `t` ended without an answer (exit status: 7).
-    The last that came on stderr:
+    Its last output on stderr:
     no such thing
     Status of "h": stopped.
     ---
     ! `t` ended without an answer (exit status: 7).
-    The last that came on stderr:
+    Its last output on stderr:
     no such thing
     Status of "h": stopped.
     "#);
@@ -656,7 +656,7 @@ fn line_that_is_no_response_costs_only_itself() {
         call("fetch", "h", json!({})),
     ]);
     insta::assert_snapshot!(course.text(), @r#"
-    ! `t` wrote a line that is no response: Compiling
+    ! `t` wrote a line that is not a response: Compiling
     Status of "h": running.
     ---
     first
@@ -687,7 +687,7 @@ fn line_that_came_unasked_is_no_answer_to_what_comes_next() {
     ok
     Status of "slow": stopped.
     ---
-    Lines that it wrote unasked before, left out here: 1.
+    Lines that the tool wrote before this call, left out here: 1.
     answer
     Status of "h": running.
     "#);
@@ -704,14 +704,14 @@ fn lines_without_end_are_left_out_up_to_a_bound() {
         ]
     };
     insta::assert_snapshot!(Play::new(kept(script)).calls(calls()).text(), @r#"
-    ! `t` wrote a line that is no response: x
+    ! `t` wrote a line that is not a response: x
     Status of "h": running.
     ---
-    ! Lines that it wrote unasked before, left out here: 1000. There may be more, so what follows may be no answer.
-    `t` wrote a line that is no response: x
+    ! Lines that the tool wrote before this call, left out here: 1000. There may be more, so the answer below may belong to an earlier call.
+    `t` wrote a line that is not a response: x
     Status of "h": running.
     ---
-    ! `t` wrote a line that is no response: x
+    ! `t` wrote a line that is not a response: x
     Status of "h": stopped.
     "#);
     // How many there are at a time is chance.
@@ -736,7 +736,7 @@ fn empty_lines_without_end_are_no_answer() {
         let course = play.calls(vec![spawn("h"), call("abort", "h", json!({}))]);
         insta::allow_duplicates! {
             insta::assert_snapshot!(course.text(), @r#"
-            `t` has said nothing for 0.3 seconds and still runs. `fetch` waits on, `abort` ends it.
+            `t` has written nothing for 0.3 seconds and is still running. `fetch` waits longer, `abort` ends it.
             Status of "h": running.
             ---
             `t` gave no last answer and was ended.
@@ -747,7 +747,7 @@ fn empty_lines_without_end_are_no_answer() {
 }
 
 #[test]
-fn malformed_parts_are_told_shortly_and_to_the_person_once() {
+fn malformed_parts_are_reported_to_the_user_once() {
     let bad = |n: usize| json!({"type": format!("{n:02}{}", "x".repeat(1000))});
     let nameless = json!({"type": "resource", "resource": {"uri": "a.txt", "text": ""}});
     let blocks: Vec<_> = [nameless].into_iter().chain((2..=12).map(bad)).collect();
@@ -757,14 +757,14 @@ fn malformed_parts_are_told_shortly_and_to_the_person_once() {
     let course = play.calls(vec![spawn("h"), call("fetch", "h", json!({}))]);
     assert_eq!(course.results[0], course.results[1]);
     let told: Vec<_> = course.results[0].lines().collect();
-    assert_eq!(told[0], "There are warnings about this result:");
+    assert_eq!(told[0], "Warnings about this result:");
     assert_eq!(told.len(), 14, "{}", course.text());
     assert!(
         told.iter().all(|line| line.chars().count() <= 303),
         "{}",
         course.text()
     );
-    assert_eq!(told[11], "- and 2 more like these");
+    assert_eq!(told[11], "- and 2 more");
     assert_eq!(course.asked.len(), 11, "{:?}", course.asked);
 }
 
@@ -775,8 +775,8 @@ fn resource_that_nothing_identifies_is_skipped() {
     let play = Play::script("read -r line; cat response");
     fs::write(play.root.path().join("response"), format!("{response}\n")).unwrap();
     insta::assert_snapshot!(play.calls(vec![spawn("h")]).text(), @r#"
-    There are warnings about this result:
-    - a content block was skipped: its URI "a.txt" has no scheme; a file of the workspace is `file:PATH`
+    Warnings about this result:
+    - a content block was skipped: its URI "a.txt" has no scheme; use `file:PATH` for a file of the workspace
 
     Status of "h": stopped.
     "#);
@@ -790,7 +790,7 @@ fn endless_line_ends_the_process() {
     ! `t` wrote a line of more than 64000000 bytes and was ended.
     Status of "h": stopped.
     ---
-    ! `t` has no handle "h": none is live; what is not kept ends with its turn. `spawn` starts one.
+    ! `t` has no handle "h" and no other live handle. A process that is not kept ends with its turn. Start one with `spawn`.
     "#);
 }
 
@@ -802,8 +802,8 @@ fn silent_process_stays() {
     });
     let course = play.calls(vec![spawn("h"), call("apply", "h", json!({}))]);
     insta::assert_snapshot!(course.text(), @r#"
-    `t` has said nothing for 0.8 seconds and still runs. `fetch` waits on, `abort` ends it.
-    The last that came on stderr:
+    `t` has written nothing for 0.8 seconds and is still running. `fetch` waits longer, `abort` ends it.
+    Its last output on stderr:
     working
     Status of "h": running.
     ---
@@ -826,7 +826,7 @@ fn late_answer_is_fetched() {
         call("fetch", "h", json!({})),
     ]);
     insta::assert_snapshot!(course.text(), @r#"
-    `t` has said nothing for 0.8 seconds and still runs. `fetch` waits on, `abort` ends it.
+    `t` has written nothing for 0.8 seconds and is still running. `fetch` waits longer, `abort` ends it.
     Status of "h": running.
     ---
     late
@@ -858,14 +858,14 @@ fn abort_ends_what_ignores_it() {
     `t` gave no last answer and was ended.
     Status of "h": stopped.
     ---
-    ! `t` has no handle "h": none is live; what is not kept ends with its turn. `spawn` starts one.
+    ! `t` has no handle "h" and no other live handle. A process that is not kept ends with its turn. Start one with `spawn`.
     "#);
     let pids = fs::read_to_string(play.root.path().join("pids")).unwrap();
     assert!(eventually(|| !pids.lines().any(is_alive)), "{pids}");
 }
 
 #[test]
-fn handles_are_known_limited_and_used_once() {
+fn number_of_handles_is_limited() {
     let play = Play::script(ECHO);
     let mut calls: Vec<_> = (1..=9).map(|n| spawn(&format!("h{n}"))).collect();
     calls.insert(1, spawn("h1"));
@@ -878,9 +878,9 @@ fn handles_are_known_limited_and_used_once() {
         .cloned()
         .collect();
     insta::assert_snapshot!(errors.join("\n"), @r#"
-    ! The handle "h1" of `t` is in use; choose another one, or end that one with `abort`.
-    ! `t` has no handle "h". Live ones are: "h1".
-    ! 8 handles are live, and there can't be more; end one of them first: "h1" of `t`, "h2" of `t`, "h3" of `t`, "h4" of `t`, "h5" of `t`, "h6" of `t`, "h7" of `t`, "h8" of `t`.
+    ! The handle "h1" of `t` is in use. Choose another handle, or end this one with `abort`.
+    ! `t` has no handle "h". Live handles: "h1".
+    ! 8 handles are live, which is the limit. End one of them first: "h1" of `t`, "h2" of `t`, "h3" of `t`, "h4" of `t`, "h5" of `t`, "h6" of `t`, "h7" of `t`, "h8" of `t`.
     "#);
 }
 
@@ -895,7 +895,7 @@ fn handle_is_used_by_one_call_at_a_time() {
         .iter()
         .filter(|result| result.starts_with('!'))
         .collect::<Vec<_>>();
-    insta::assert_snapshot!(refused[0], @r#"! Another call with the handle "h" is under way; make calls with one handle one after another."#);
+    insta::assert_snapshot!(refused[0], @r#"! Another call with the handle "h" is running. Make calls with the same handle one after another."#);
     assert_eq!(refused.len(), 1);
 }
 
@@ -916,7 +916,7 @@ fn interrupted_call_returns_at_once() {
 }
 
 #[test]
-fn process_has_no_secrets_and_runs_in_the_root() {
+fn process_runs_in_the_root_without_secrets() {
     let script = r#"read -r line; say "home: $HOME, path: ${PATH:+there}, in: $(pwd -P)" stopped"#;
     let play = Play {
         secret_variables: vec!["HOME".to_owned()],
@@ -956,9 +956,9 @@ fn missing_program_is_said() {
         ..tool("")
     });
     insta::assert_snapshot!(play.calls(vec![spawn("h"), call("fetch", "h", json!({}))]).text(), @r#"
-    ! `t` can't be started, as "no-such-program-anywhere" can't: No such file or directory (os error 2).
+    ! `t` can't start "no-such-program-anywhere": No such file or directory (os error 2).
     ---
-    ! `t` has no handle "h": none is live; what is not kept ends with its turn. `spawn` starts one.
+    ! `t` has no handle "h" and no other live handle. A process that is not kept ends with its turn. Start one with `spawn`.
     "#);
 }
 
@@ -985,7 +985,7 @@ fn turn_ends_all_that_it_started() {
 }
 
 #[test]
-fn person_is_asked_before_something_is_sent_and_not_else() {
+fn user_is_asked_before_input_is_sent() {
     let words = ["sh", "serve.sh", "n is {{tool.arguments.n}}", "{{context}}"]
         .map(str::to_owned)
         .to_vec();
@@ -1031,7 +1031,7 @@ fn person_is_asked_before_something_is_sent_and_not_else() {
 }
 
 #[test]
-fn long_word_of_what_is_spawned_is_shown_short_and_in_full() {
+fn long_word_is_shortened_only_in_the_title() {
     let long = "x".repeat(100);
     let words = vec!["cat".to_owned(), long.clone()];
     let tool = Tool {
@@ -1055,7 +1055,7 @@ fn what_no_command_line_can_hold_is_not_spawned() {
         ..tool("")
     });
     let course = play.calls(vec![call("spawn", "h", json!({"s": "a\u{0}b"}))]);
-    insta::assert_snapshot!(course.text(), @"! An argument of `t` holds a NUL, which no command line can.");
+    insta::assert_snapshot!(course.text(), @"! An argument of `t` contains a NUL, which a command line can't contain.");
 }
 
 #[test]
@@ -1068,7 +1068,7 @@ fn nothing_is_spawned_in_a_workspace_that_is_gone() {
     assert_eq!(course.results[0], "ok\nStatus of \"h\": stopped.");
     assert_eq!(
         course.results[1],
-        "! `t` was not run: the workspace is not there any more."
+        "! `t` did not run: the workspace no longer exists."
     );
 }
 
@@ -1078,7 +1078,7 @@ fn one_shot_tool_is_offered_as_it_is() {
         stateful: None,
         ..tool("")
     };
-    assert_eq!(tool.offered().parameters, tool.parameters);
+    assert_eq!(tool.definition().parameters, tool.parameters);
 }
 
 fn kept(script: &str) -> Tool {
@@ -1111,7 +1111,7 @@ fn kept_process_goes_on_in_the_next_turn() {
         call("fetch", "h", json!({})),
     ]);
     insta::assert_snapshot!(second.text(), @r#"
-    ! The handle "h" of `t` is in use; choose another one, or end that one with `abort`.
+    ! The handle "h" of `t` is in use. Choose another handle, or end this one with `abort`.
     ---
     ok
     Status of "h": running.
@@ -1119,7 +1119,7 @@ fn kept_process_goes_on_in_the_next_turn() {
     ended
     Status of "h": stopped.
     ---
-    ! `t` has no handle "h": none is live; what is not kept ends with its turn. `spawn` starts one.
+    ! `t` has no handle "h" and no other live handle. A process that is not kept ends with its turn. Start one with `spawn`.
     "#);
     assert!(eventually(|| !is_alive(pid.trim())));
     assert_eq!(fs::read_dir(play.handles()).unwrap().count(), 0);
@@ -1164,7 +1164,7 @@ fn what_a_kept_process_writes_between_turns_is_not_lost() {
     two
     Status of "h": running.
     ---
-    `t` has said nothing for 0.8 seconds and still runs. `fetch` waits on, `abort` ends it.
+    `t` has written nothing for 0.8 seconds and is still running. `fetch` waits longer, `abort` ends it.
     Status of "h": running.
     ===
     three
@@ -1188,16 +1188,16 @@ fn kept_process_that_ended_between_turns_is_said_to_be_gone() {
         call("fetch", "h", json!({})),
     ]);
     insta::assert_snapshot!(course.text(), @r#"
-    ! "h" of `t` has ended since the last turn. The last that came on stderr:
+    ! "h" of `t` has ended since the last turn. Its last output on stderr:
     tired
     ---
-    ! `t` has no handle "h": none is live; what is not kept ends with its turn. `spawn` starts one.
+    ! `t` has no handle "h" and no other live handle. A process that is not kept ends with its turn. Start one with `spawn`.
     "#);
     assert_eq!(fs::read_dir(play.handles()).unwrap().count(), 0);
 }
 
 #[test]
-fn handle_of_a_process_that_is_gone_is_free_and_its_last_words_are_forgotten() {
+fn handle_of_a_process_that_is_gone_is_free() {
     let script = r#"
         read -r line; echo $$ > pid
         if [ -e again ]; then say ok stopped; exit; fi
@@ -1212,7 +1212,7 @@ fn handle_of_a_process_that_is_gone_is_free_and_its_last_words_are_forgotten() {
     ok
     Status of "h": stopped.
     ---
-    ! `t` has no handle "h": none is live; what is not kept ends with its turn. `spawn` starts one.
+    ! `t` has no handle "h" and no other live handle. A process that is not kept ends with its turn. Start one with `spawn`.
     "#);
 }
 
@@ -1222,7 +1222,7 @@ fn long_line_of_a_kept_process_is_read_in_one_go() {
     let play = Play::new(kept(script));
     let started = Instant::now();
     let course = play.calls(vec![spawn("h")]);
-    assert_contains(course.text(), "wrote a line that is no response: xxx");
+    assert_contains(course.text(), "wrote a line that is not a response: xxx");
     assert!(
         started.elapsed() < Duration::from_secs(20),
         "{:?}",
@@ -1254,7 +1254,7 @@ fn death_of_a_kept_process_is_an_error_with_its_last_words() {
         Play::new(kept("read -r line; echo no such thing >&2; exit 7")).calls(vec![spawn("h")]);
     insta::assert_snapshot!(course.text(), @r#"
     ! `t` ended without an answer (exit status: 7).
-    The last that came on stderr:
+    Its last output on stderr:
     no such thing
     Status of "h": stopped.
     "#);
@@ -1266,7 +1266,7 @@ fn process_is_kept_only_where_there_is_a_place() {
         keeps: false,
         ..Play::new(kept(ECHO))
     };
-    insta::assert_snapshot!(play.calls(vec![spawn("h")]).text(), @"! `t` is to outlive the turn, and this conversation has no place to keep it.");
+    insta::assert_snapshot!(play.calls(vec![spawn("h")]).text(), @"! `t` has `keep = true`, but this conversation has no place to keep it.");
 }
 
 #[test]

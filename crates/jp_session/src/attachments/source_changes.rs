@@ -124,7 +124,7 @@ impl Marks for StreamMarks {
     }
 
     fn own_tool_reads(&self, name: &str) -> Option<bool> {
-        Builtin::named(name).map(|tool| tool.is_reader())
+        Builtin::from_name(name).map(|tool| tool.is_reader())
     }
 
     fn written_files(&self, block: &StoredBlock) -> Vec<WrittenFile> {

@@ -186,7 +186,7 @@ impl RequestBuilder {
     pub(crate) fn offer_served(&mut self, served: &[jp_turn::Tool]) {
         self.tools.truncate(self.own_tools);
         let offered = served.iter().filter(|tool| tool.may_run());
-        self.tools.extend(offered.map(jp_turn::Tool::offered));
+        self.tools.extend(offered.map(jp_turn::Tool::definition));
     }
 
     /// Builds the next request. `aside` has events for this request only, which the conversation

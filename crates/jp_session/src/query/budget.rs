@@ -99,7 +99,7 @@ pub(crate) fn check(query: &ReadyQuery<'_>, batch: &Batch) -> Result<(), Session
     if query.budget.is_none() {
         return Ok(());
     }
-    let offered = toolbox::assemble(query)?.offered();
+    let offered = toolbox::assemble(query)?.definitions();
     let thread = query.thread_with_batch(&query.stream, batch);
     let facts = match &query.model {
         Some(model) => {

@@ -70,7 +70,7 @@ pub struct Explained {
 /// Builds the request of a query, and lists its parts.
 pub(crate) fn explain(query: &ReadyQuery<'_>) -> Result<Explained, SessionError> {
     let thread = query.thread(&query.stream);
-    let offered = toolbox::assemble(query)?.offered();
+    let offered = toolbox::assemble(query)?.definitions();
     let facts = match &query.model {
         Some(model) => {
             runtime()?.block_on(facts::find_facts(model, query.session, &thread, &offered))

@@ -127,7 +127,7 @@ fn prepare_turn(query: &ReadyQuery<'_>) -> Result<PreparedTurn, SessionError> {
     let schema = newest_request(&query.stream).and_then(|(_, request)| request.schema.as_ref());
     let schema = schema.map(schema::compile_stored).transpose()?;
     let toolbox = Arc::new(toolbox::assemble(query)?);
-    let tools = toolbox.offered();
+    let tools = toolbox.definitions();
     let (facts, first) = prepare(query, &tools, &runtime)?;
     Ok(PreparedTurn {
         runtime,
@@ -162,7 +162,7 @@ impl Host for TurnHost<'_> {
         }
     }
 
-    fn served(&mut self) -> Option<Vec<jp_turn::Tool>> {
+    fn changed_tools(&mut self) -> Option<Vec<jp_turn::Tool>> {
         // The first request is written already, with the tools that the servers had then.
         if self.builder.has_first() {
             return None;

@@ -62,10 +62,10 @@ fn name_decision(verdict: Verdict, circumstances: Circumstances) -> NamedDecisio
     let (decision, reason) = match verdict {
         Verdict::AllowedUnasked if is_raised => ("allowed", "yes"),
         Verdict::AllowedUnasked => ("allowed", "run"),
-        Verdict::AllowedByPerson if is_yes => ("allowed", "yes"),
-        Verdict::AllowedByPerson => ("allowed", "user"),
+        Verdict::AllowedByUser if is_yes => ("allowed", "yes"),
+        Verdict::AllowedByUser => ("allowed", "user"),
         Verdict::Denied => ("refused", "run"),
-        Verdict::RefusedByPerson => ("refused", "user"),
+        Verdict::RefusedByUser => ("refused", "user"),
         Verdict::RefusedUnasked if is_untrusted => ("refused", "untrusted"),
         Verdict::RefusedUnasked => ("refused", "no_terminal"),
     };
@@ -159,10 +159,10 @@ mod tests {
             (Verdict::AllowedUnasked, none, ("allowed", "run")),
             (Verdict::AllowedUnasked, yes, ("allowed", "run")),
             (Verdict::AllowedUnasked, raised, ("allowed", "yes")),
-            (Verdict::AllowedByPerson, none, ("allowed", "user")),
-            (Verdict::AllowedByPerson, yes, ("allowed", "yes")),
+            (Verdict::AllowedByUser, none, ("allowed", "user")),
+            (Verdict::AllowedByUser, yes, ("allowed", "yes")),
             (Verdict::Denied, yes, ("refused", "run")),
-            (Verdict::RefusedByPerson, untrusted, ("refused", "user")),
+            (Verdict::RefusedByUser, untrusted, ("refused", "user")),
             (Verdict::RefusedUnasked, none, ("refused", "no_terminal")),
             (Verdict::RefusedUnasked, untrusted, ("refused", "untrusted")),
         ] {

@@ -37,7 +37,7 @@ pub(crate) fn define_tools(setup: Setup<'_>) -> Result<Vec<DefinedTool>, Session
         .tools
         .keys()
         .filter(|name| *name != ALL);
-    for name in names.filter(|name| Builtin::named(name).is_none()) {
+    for name in names.filter(|name| Builtin::from_name(name).is_none()) {
         let settings = Settings::new(name, config);
         match settings.own {
             Some(own) if is_about_server_tool(name, own, config) => {}

@@ -28,7 +28,7 @@ pub(crate) fn assemble(query: &ReadyQuery<'_>) -> Result<Toolbox, SessionError> 
     };
     let files = Files::open(root, &read_only_paths(query, root))?;
     // Tools may only overwrite states of files that the model has seen.
-    files.saw(&query.stream);
+    files.remember(&query.stream);
     // Tools of servers can change during the turn, so they are apart.
     let (served, own): (Vec<_>, Vec<_>) = query.tools.on.iter().cloned().partition(is_served);
     let mut toolbox = Toolbox::new(own, surroundings, files);

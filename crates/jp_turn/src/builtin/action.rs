@@ -1,4 +1,4 @@
-//! The action of a builtin tool: a plan that asks nothing, and the blocks that say what was done.
+//! Actions of builtin tools: plans without questions, and blocks that describe the change.
 
 use jp_resource::Checksum;
 use jp_tool::{ContentBlock, ToolResponse};
@@ -15,7 +15,7 @@ pub(super) fn plan_action<'a>(
 ) -> Plan<'a> {
     let act = move |_: &Map<String, Value>, line: &Line| match act(line) {
         Ok(blocks) => ToolResponse::new(blocks),
-        Err(reason) => ToolResponse::error([ContentBlock::text(reason)]),
+        Err(reason) => ToolResponse::from_error(reason),
     };
     Plan {
         preview,
@@ -24,12 +24,12 @@ pub(super) fn plan_action<'a>(
     }
 }
 
-/// Makes a block that says what was done with a file, which now has this checksum.
+/// Makes a block that describes a change of a file, which now has this checksum.
 pub(super) fn describe_change(done: String, path: &str, checksum: Checksum) -> ContentBlock {
     mark_block(done, files::mark(path, checksum))
 }
 
-/// Makes a block that says what was done, with a mark of the file's state.
+/// Makes a block that describes a change, with a mark of the file's state.
 pub(super) fn mark_block(done: String, mark: Map<String, Value>) -> ContentBlock {
     ContentBlock::Text {
         text: done,

@@ -1,17 +1,19 @@
-//! What differs between two texts, and how it is shown. Pure.
+//! Compares two texts and shows the differences. Pure.
 
 use std::{collections::HashSet, fmt::Write, ops::Range};
 
 use super::files::Lines;
 
-/// How many lines around a difference are shown.
+/// The number of lines shown before and after a difference, as in `diff -u`.
 const CONTEXT: usize = 3;
-/// How many lines that may differ are compared at once: what that costs grows with the square of what differs.
+/// The maximum number of lines that are compared at once. The time grows with the square of the
+/// number of differing lines.
 const MAX_AT_ONCE: usize = 10_000;
-/// How many lines of each text are compared at a time where there are more.
+/// The number of lines of each text that are compared at a time if there are more. It is large
+/// enough to find a moved function again, and small enough for a file of 200,000 changed lines.
 const WINDOW: usize = 400;
 
-/// Lines of one text in the place of lines of another, counted from 0; of one of the two there may be none.
+/// Lines of one text that replace lines of another, counted from 0. One of the ranges may be empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Difference {
     pub(super) old: Range<usize>,
@@ -20,12 +22,13 @@ pub(super) struct Difference {
 
 /// Compares two texts, line by line.
 ///
-/// Of long texts piece by piece, so that the cost is bounded by their length. What is found is right then too, but may
-/// be more than it had to be: where very much was put in, equal lines behind it are shown as different.
+/// Compares long texts in pieces, so that the time is proportional to their length. The result is
+/// still correct, but may be larger than necessary: after a very long insertion, equal lines may
+/// count as different.
 pub(super) fn compare(old: &str, new: &str) -> Vec<Difference> {
     let (old, new): (Vec<_>, Vec<_>) = (lines(old).collect(), lines(new).collect());
-    let start = same(old.iter(), new.iter());
-    let end = same(old[start..].iter().rev(), new[start..].iter().rev());
+    let start = count_equal(old.iter(), new.iter());
+    let end = count_equal(old[start..].iter().rev(), new[start..].iter().rev());
     let comparison = Comparison {
         old: &old[..old.len() - end],
         new: &new[..new.len() - end],
@@ -35,11 +38,11 @@ pub(super) fn compare(old: &str, new: &str) -> Vec<Difference> {
     comparison.run()
 }
 
-/// Returns the parts of the new text that differ, with some lines around them; a text that is now empty has none.
+/// Returns the changed parts of the new text with their context. An empty text has none.
 pub(super) fn regions(differences: &[Difference], new: &str) -> Vec<Lines> {
     let new_len = lines(new).count();
-    let regions = hunks(differences)
-        .map(|hunk| around(hunk, new_len).1)
+    let regions = group_hunks(differences)
+        .map(|hunk| expand(hunk, new_len).1)
         .filter(|lines| !lines.is_empty());
     regions
         .map(|lines| Lines {
@@ -50,16 +53,16 @@ pub(super) fn regions(differences: &[Difference], new: &str) -> Vec<Lines> {
 }
 
 /// Writes the differences as a unified diff of the file at `path`.
-pub(super) fn unified(path: &str, old: &str, new: &str, differences: &[Difference]) -> String {
+pub(super) fn write_diff(path: &str, old: &str, new: &str, differences: &[Difference]) -> String {
     let (old, new): (Vec<_>, Vec<_>) = (lines(old).collect(), lines(new).collect());
     let mut diff = format!("--- {path}\n+++ {path}\n");
-    for hunk in hunks(differences) {
-        let (old_lines, new_lines) = around(hunk, new.len());
+    for hunk in group_hunks(differences) {
+        let (old_lines, new_lines) = expand(hunk, new.len());
         _ = writeln!(
             diff,
             "@@ -{} +{} @@",
-            written(&old_lines),
-            written(&new_lines)
+            write_range(&old_lines),
+            write_range(&new_lines)
         );
         let mut at = old_lines.start;
         for Difference {
@@ -67,12 +70,12 @@ pub(super) fn unified(path: &str, old: &str, new: &str, differences: &[Differenc
             new: added,
         } in hunk
         {
-            push(&mut diff, ' ', &old[at..removed.start]);
-            push(&mut diff, '-', &old[removed.clone()]);
-            push(&mut diff, '+', &new[added.clone()]);
+            push_lines(&mut diff, ' ', &old[at..removed.start]);
+            push_lines(&mut diff, '-', &old[removed.clone()]);
+            push_lines(&mut diff, '+', &new[added.clone()]);
             at = removed.end;
         }
-        push(&mut diff, ' ', &old[at..old_lines.end]);
+        push_lines(&mut diff, ' ', &old[at..old_lines.end]);
     }
     diff
 }
@@ -81,7 +84,7 @@ pub(super) fn unified(path: &str, old: &str, new: &str, differences: &[Differenc
 struct Comparison<'a> {
     old: &'a [&'a str],
     new: &'a [&'a str],
-    /// How far it is.
+    /// The position in both texts.
     at: (usize, usize),
     differences: Vec<Difference>,
 }
@@ -91,7 +94,7 @@ impl Comparison<'_> {
         let left = self.old.len() + self.new.len() - self.at.0 - self.at.1;
         let window = if left > MAX_AT_ONCE { WINDOW } else { left };
         while self.at != (self.old.len(), self.new.len()) {
-            let same = same(self.old[self.at.0..].iter(), self.new[self.at.1..].iter());
+            let same = count_equal(self.old[self.at.0..].iter(), self.new[self.at.1..].iter());
             self.at = (self.at.0 + same, self.at.1 + same);
             self.step(window);
         }
@@ -105,13 +108,14 @@ impl Comparison<'_> {
             self.old.len().min(old + window),
             self.new.len().min(new + window),
         );
-        let mut found = within(&self.old[old..end.0], &self.new[new..end.1]);
+        let mut found = compare_window(&self.old[old..end.0], &self.new[new..end.1]);
         for difference in &mut found {
             difference.old = difference.old.start + old..difference.old.end + old;
             difference.new = difference.new.start + new..difference.new.end + new;
         }
         self.at = end;
-        // What differs at the end of a piece may only be cut off from what it is equal to.
+        // A difference at the end of a piece may be an effect of the cut, so compare those lines
+        // again with the next piece.
         let is_cut = end != (self.old.len(), self.new.len());
         let last = found
             .last()
@@ -140,7 +144,7 @@ impl Comparison<'_> {
 }
 
 /// Compares lines at a cost that grows with the square of what differs.
-fn within(old: &[&str], new: &[&str]) -> Vec<Difference> {
+fn compare_window(old: &[&str], new: &[&str]) -> Vec<Difference> {
     let known: HashSet<_> = old.iter().collect();
     let is_something = !old.is_empty() || !new.is_empty();
     if is_something && !new.iter().any(|line| known.contains(line)) {
@@ -151,7 +155,7 @@ fn within(old: &[&str], new: &[&str]) -> Vec<Difference> {
     }
     let (old_text, new_text) = (old.concat(), new.concat());
     let mut options = diffy::DiffOptions::new();
-    // One hunk with all that there is.
+    // A context as long as the texts gives one hunk with every line.
     options.set_context_len(old.len() + new.len());
     let patch = options.create_patch(&old_text, &new_text);
     let mut differences: Vec<Difference> = Vec::new();
@@ -177,13 +181,13 @@ fn within(old: &[&str], new: &[&str]) -> Vec<Difference> {
     differences
 }
 
-/// Puts together what is shown together.
-fn hunks(differences: &[Difference]) -> impl Iterator<Item = &[Difference]> {
+/// Groups differences whose contexts touch.
+fn group_hunks(differences: &[Difference]) -> impl Iterator<Item = &[Difference]> {
     differences.chunk_by(|left, right| right.old.start - left.old.end <= 2 * CONTEXT)
 }
 
 /// Returns the old and the new lines of a hunk, with those around it.
-fn around(hunk: &[Difference], new_len: usize) -> (Range<usize>, Range<usize>) {
+fn expand(hunk: &[Difference], new_len: usize) -> (Range<usize>, Range<usize>) {
     let (Some(first), Some(last)) = (hunk.first(), hunk.last()) else {
         return (0..0, 0..0);
     };
@@ -196,7 +200,7 @@ fn around(hunk: &[Difference], new_len: usize) -> (Range<usize>, Range<usize>) {
 }
 
 /// Writes a range as the header of a hunk does.
-fn written(lines: &Range<usize>) -> String {
+fn write_range(lines: &Range<usize>) -> String {
     match lines.len() {
         0 => format!("{},0", lines.start),
         1 => format!("{}", lines.start + 1),
@@ -204,7 +208,7 @@ fn written(lines: &Range<usize>) -> String {
     }
 }
 
-fn push(diff: &mut String, mark: char, lines: &[&str]) {
+fn push_lines(diff: &mut String, mark: char, lines: &[&str]) {
     for line in lines {
         diff.push(mark);
         diff.push_str(line);
@@ -219,7 +223,7 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Counts how many items are the same from the start on.
-fn same<'a>(
+fn count_equal<'a>(
     left: impl Iterator<Item = &'a &'a str>,
     right: impl Iterator<Item = &'a &'a str>,
 ) -> usize {
@@ -278,7 +282,7 @@ mod tests {
         let new = old.replace(&line, "y");
         let started = Instant::now();
         let differences = compare(&old, &new);
-        let diff = unified("a", &old, &new, &differences);
+        let diff = write_diff("a", &old, &new, &differences);
         assert!(
             started.elapsed() < Duration::from_secs(20),
             "{:?}",
@@ -325,7 +329,7 @@ mod tests {
     proptest! {
         #[test]
         fn diff_makes_one_text_of_the_other(old in "([ab]{0,2}\n){0,12}[ab]?", new in "([ab]{0,2}\n){0,12}[ab]?") {
-            let diff = unified("a", &old, &new, &compare(&old, &new));
+            let diff = write_diff("a", &old, &new, &compare(&old, &new));
             let patch = diffy::Patch::from_str(&diff).unwrap();
             prop_assert_eq!(diffy::apply(&old, &patch).unwrap(), new);
         }

@@ -1,4 +1,4 @@
-//! `create_file`: a file that was not there.
+//! `create_file`: creates a file.
 
 use jp_resource::Checksum;
 use serde::Deserialize;
@@ -24,7 +24,7 @@ pub(super) fn tool() -> Tool {
     let parameters = json!({
         "type": "object",
         "properties": {
-            "path": {"type": "string", "description": "The new file, relative to the workspace root; missing directories are made."},
+            "path": {"type": "string", "description": "The new file, relative to the workspace root. Missing directories are created."},
             "content": {"type": "string"},
         },
         "required": ["path", "content"],
@@ -32,7 +32,7 @@ pub(super) fn tool() -> Tool {
     });
     declare(
         Builtin::CreateFile,
-        "Creates a file; refuses a path that exists.",
+        "Creates a file. Fails if the path exists.",
         parameters,
     )
 }
@@ -43,16 +43,20 @@ pub(super) fn plan<'a>(
 ) -> Result<Plan<'a>, String> {
     let Arguments { path, content } = read_arguments(arguments)?;
     let files = &toolbox.files;
-    let spot = files.writable(&path, LastLink::Followed)?;
-    let path = spot.shown();
+    let spot = files.find_writable(&path, LastLink::Followed)?;
+    let path = spot.display();
     match spot.found {
         Found::Nothing { .. } => {}
-        Found::File => return Err(format!("{path} exists; `edit_file` changes it.")),
-        _ => return Err(format!("{path} exists and is no file.")),
+        Found::File => {
+            return Err(format!(
+                "{path} already exists. Use `edit_file` to change it."
+            ));
+        }
+        _ => return Err(format!("{path} already exists and is not a file.")),
     }
     if content.len() as u64 > MAX_BYTES {
         return Err(format!(
-            "The content has {} bytes, and a file may have {MAX_BYTES}.",
+            "The content has {} bytes. The limit for a file is {MAX_BYTES}.",
             content.len()
         ));
     }
@@ -62,10 +66,10 @@ pub(super) fn plan<'a>(
         detail: Some(detail),
     };
     Ok(plan_action(preview, false, move |_| {
-        let mut seen = files.changing();
+        let mut seen = files.lock_seen();
         spot.create(content.as_bytes())?;
         let checksum = Checksum::compute(content.as_bytes());
-        seen.saw(path.clone(), checksum, Extent::Whole);
+        seen.record(path.clone(), checksum, Extent::Whole);
         let done = format!(
             "Created {path}: {}.",
             super::action::write_count(content.lines().count(), "line")

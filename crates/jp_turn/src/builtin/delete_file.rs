@@ -1,4 +1,4 @@
-//! `delete_file`: a file, or a directory that is empty.
+//! `delete_file`: deletes a file or an empty directory.
 
 use jp_resource::Checksum;
 use serde::Deserialize;
@@ -44,31 +44,29 @@ pub(super) fn plan<'a>(
 ) -> Result<Plan<'a>, String> {
     let Arguments { path } = read_arguments(arguments)?;
     let files = &toolbox.files;
-    let spot = files.writable(&path, LastLink::Kept)?;
-    let path = spot.shown();
+    let spot = files.find_writable(&path, LastLink::Kept)?;
+    let path = spot.display();
     let (what, checksum) = match &spot.found {
-        Found::Directory(_) => (deletable_directory(&spot)?, None),
+        Found::Directory(_) => (describe_directory(&spot)?, None),
         _ => {
             let content = spot.content()?;
-            let (what, checksum) = described(&content);
+            let (what, checksum) = describe_file(&content);
             if let Some(checksum) = checksum {
-                files.changing().check(&path, checksum)?;
+                files.lock_seen().check(&path, checksum)?;
             }
             check_kept(&content, checksum, &spot, files, line)?;
             (what, checksum)
         }
     };
-    let preview = Preview {
-        title: format!("delete {path} ({what})"),
-        detail: None,
-    };
+    let preview = Preview::titled(format!("delete {path} ({what})"));
     let is_sensitive = is_sensitive(&spot.path);
     Ok(plan_action(preview, is_sensitive, move |line| {
         if checksum.is_none() && !matches!(spot.found, Found::Directory(_)) {
-            // It is too large to be known by a checksum. No other call waits for git meanwhile.
+            // The file is too large for a checksum, so ask git again. Do that before locking,
+            // because git may take long.
             check_large(&spot, files, line)?;
         }
-        let mut seen = files.changing();
+        let mut seen = files.lock_seen();
         if let Some(checksum) = checksum {
             spot.check_unchanged(checksum)?;
         }
@@ -82,26 +80,26 @@ pub(super) fn plan<'a>(
 }
 
 /// Describes a directory that may be deleted.
-fn deletable_directory(spot: &Spot) -> Result<String, String> {
-    let path = spot.shown();
+fn describe_directory(spot: &Spot) -> Result<String, String> {
+    let path = spot.display();
     let Found::Directory(directory) = &spot.found else {
         return Ok(String::new());
     };
     let entries = directory
         .entries()
-        .map_err(|error| format!("{path} can't be read: {error}."))?;
+        .map_err(|error| spot.cannot("read", &error))?;
     match entries.count() {
-        _ if path == "." => Err("The workspace itself is not deleted.".to_owned()),
+        _ if path == "." => Err("The workspace root can't be deleted.".to_owned()),
         0 => Ok("an empty directory".to_owned()),
         entries => Err(format!(
-            "{path} is a directory with {} in it; only an empty one is deleted.",
+            "{path} is a directory with {} in it. Only an empty directory can be deleted.",
             write_count(entries, "entry")
         )),
     }
 }
 
-/// Describes a file, with its checksum unless it is very large.
-fn described(content: &Content) -> (String, Option<Checksum>) {
+/// Describes a file, and returns its checksum unless it is very large.
+fn describe_file(content: &Content) -> (String, Option<Checksum>) {
     match content {
         Content::TooLarge { size } => (format!("{size} bytes"), None),
         Content::Whole(bytes) => {
@@ -120,10 +118,10 @@ fn check_kept(
     files: &Files,
     line: &Line,
 ) -> Result<(), String> {
-    let path = spot.shown();
+    let path = spot.display();
     let is_empty = matches!(content, Content::Whole(bytes) if bytes.is_empty());
     let is_held =
-        || checksum.is_some_and(|checksum| files.changing().holds_all_of(&path, checksum));
+        || checksum.is_some_and(|checksum| files.lock_seen().holds_all_of(&path, checksum));
     if is_empty || is_held() || files.git_has(spot, content, &|| line.is_cancelled()) {
         return Ok(());
     }
@@ -146,7 +144,7 @@ fn check_kept(
     })
 }
 
-/// Checks again that git has a very large file, as it is now.
+/// Checks that git has the current content of a very large file.
 fn check_large(spot: &Spot, files: &Files, line: &Line) -> Result<(), String> {
     check_kept(&spot.content()?, None, spot, files, line)
 }

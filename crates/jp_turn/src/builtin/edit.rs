@@ -1,28 +1,29 @@
-//! What an edit makes of a text. Pure.
+//! Applies an edit to a text. Pure.
 
 use diffy::Patch;
 
-/// How many places an error names.
+/// The maximum number of lines that an error names.
 const NAMED_PLACES: usize = 5;
 
-/// How many places are counted where there is more than one: each costs as long as the text is.
+/// The maximum number of occurrences that are counted: counting `aa…a` in a long line of `a` takes
+/// quadratic time.
 const COUNTED_PLACES: usize = 100;
 
-/// How a text is to change.
+/// A change of a text.
 pub(super) enum Edit {
-    /// One text takes the place of another, which occurs once, or of all that there are of it.
+    /// Replaces a text that occurs once, or all its occurrences.
     Replacement { old: String, new: String, all: bool },
-    /// A unified diff is applied.
+    /// Applies a unified diff.
     Patch(String),
 }
 
-/// Applies an edit to the content of the file at `path`; the error is one that a model can mend.
+/// Applies an edit to the content of the file at `path`. The error is for the model.
 ///
-/// A text that ends its lines with `\r\n` throughout goes on doing so, however the edit is written.
-pub(super) fn applied(edit: &Edit, content: &str, path: &str) -> Result<String, String> {
+/// If all lines of a text end with `\r\n`, they still do afterwards, however the edit is written.
+pub(super) fn apply(edit: &Edit, content: &str, path: &str) -> Result<String, String> {
     let new = match edit {
-        Edit::Replacement { old, new, all } => replaced(content, old, new, *all, path),
-        Edit::Patch(patch) => patched(content, patch, path),
+        Edit::Replacement { old, new, all } => replace(content, old, new, *all, path),
+        Edit::Patch(patch) => apply_patch(content, patch, path),
     }?;
     match new == content {
         true => Err(format!("The edit would change nothing in {path}.")),
@@ -44,8 +45,8 @@ fn to_crlf(text: &str) -> String {
     to_lf(text).replace('\n', "\r\n")
 }
 
-fn replaced(content: &str, old: &str, new: &str, all: bool, path: &str) -> Result<String, String> {
-    // In a text of mixed line ends, what is meant is what is there.
+fn replace(content: &str, old: &str, new: &str, all: bool, path: &str) -> Result<String, String> {
+    // In a text with mixed line ends, `old` may occur as it is, or only with `\r\n`.
     let is_crlf = is_crlf(content) || (!content.contains(old) && content.contains(&to_crlf(old)));
     let (old, new) = match is_crlf {
         true => (to_crlf(old), to_crlf(new)),
@@ -53,7 +54,7 @@ fn replaced(content: &str, old: &str, new: &str, all: bool, path: &str) -> Resul
     };
     if old.is_empty() {
         let reason = format!(
-            "`old` is empty, and {path} is not: give the text that `new` takes the place of."
+            "`old` is empty, but {path} is not. Set `old` to the text that `new` replaces."
         );
         return if content.is_empty() {
             Ok(new)
@@ -61,10 +62,10 @@ fn replaced(content: &str, old: &str, new: &str, all: bool, path: &str) -> Resul
             Err(reason)
         };
     }
-    let places = places(content, &old);
+    let places = find_places(content, &old);
     match places.len() {
         0 => Err(format!(
-            "`old` does not occur in {path}. It must be exactly what stands there, white space included; read the file again."
+            "`old` does not occur in {path}. It must match the file exactly, including whitespace. Read the file again."
         )),
         1 => Ok(content.replacen(&old, &new, 1)),
         _ if all => Ok(content.replace(&old, &new)),
@@ -86,15 +87,16 @@ fn replaced(content: &str, old: &str, new: &str, all: bool, path: &str) -> Resul
                 ""
             };
             Err(format!(
-                "`old` occurs {times} times in {path} (lines: {}{more}). Give more of the text around it, or set `replace_all`.",
+                "`old` occurs {times} times in {path} (lines: {}{more}). Include more of the text around it, or set `replace_all`.",
                 named.join(", ")
             ))
         }
     }
 }
 
-/// Returns the lines in which a text begins, the first of them where there are many; places that overlap count each.
-fn places(content: &str, text: &str) -> Vec<usize> {
+/// Returns the lines in which a text occurs, at most about [`COUNTED_PLACES`]. Overlapping
+/// occurrences count, too.
+fn find_places(content: &str, text: &str) -> Vec<usize> {
     let mut places = Vec::new();
     let (mut start, mut line, mut counted) = (0, 1, 0);
     while let Some(found) = content[start..].find(text)
@@ -109,38 +111,39 @@ fn places(content: &str, text: &str) -> Vec<usize> {
     places
 }
 
-fn patched(content: &str, patch: &str, path: &str) -> Result<String, String> {
+fn apply_patch(content: &str, patch: &str, path: &str) -> Result<String, String> {
     let is_crlf = is_crlf(content);
     let (base, patch) = match is_crlf {
-        true => (to_lf(content), recounted(&to_lf(patch))),
-        false => (content.to_owned(), recounted(patch)),
+        true => (to_lf(content), recount_lines(&to_lf(patch))),
+        false => (content.to_owned(), recount_lines(patch)),
     };
-    let patch =
-        Patch::from_str(&patch).map_err(|error| format!("`patch` is no unified diff: {error}."))?;
+    let patch = Patch::from_str(&patch)
+        .map_err(|error| format!("`patch` is not a valid unified diff: {error}."))?;
     check_names(&patch, path)?;
     if patch.hunks().is_empty() {
         return Err(
-            "`patch` is a unified diff without hunks: each starts with `@@ -1,3 +1,4 @@`."
-                .to_owned(),
+            "`patch` has no hunks. Each hunk starts with a line like `@@ -1,3 +1,4 @@`.".to_owned(),
         );
     }
-    let new = diffy::apply(&base, &patch).or_else(|error| unended(&base, &patch).ok_or(error));
+    let new = diffy::apply(&base, &patch)
+        .or_else(|error| apply_without_final_newline(&base, &patch).ok_or(error));
     let new = new.map_err(|error| {
-        format!("The patch does not fit {path}: {error}. Its context must be exactly what stands there; read the file again.")
+        format!("The patch does not apply to {path}: {error}. Its context lines must match the file exactly. Read the file again.")
     })?;
     Ok(if is_crlf { to_crlf(&new) } else { new })
 }
 
-/// Writes a patch whose hunks have as many lines as they say: models count badly, and the lines are what is meant.
-fn recounted(patch: &str) -> String {
+/// Corrects the line counts in the headers of hunks. Models often count wrong, but their lines are
+/// right.
+fn recount_lines(patch: &str) -> String {
     let lines: Vec<_> = patch.trim_end_matches('\n').split('\n').collect();
     let mut written = String::with_capacity(patch.len());
     for (index, line) in lines.iter().enumerate() {
-        match starts(line) {
+        match parse_hunk_header(line) {
             Some((old, new, rest)) => {
                 let body = lines[index + 1..]
                     .iter()
-                    .take_while(|line| is_of_hunk(line));
+                    .take_while(|line| is_hunk_line(line));
                 let (mut old_count, mut new_count) = (0, 0);
                 for line in body {
                     old_count += usize::from(!line.starts_with(['+', '\\']));
@@ -157,20 +160,21 @@ fn recounted(patch: &str) -> String {
     written
 }
 
-/// Returns where a hunk starts in the old and in the new text, and what else its header says.
-fn starts(line: &str) -> Option<(usize, usize, &str)> {
+/// Parses the header of a hunk: its starts in the old and the new text, and the rest of the line.
+fn parse_hunk_header(line: &str) -> Option<(usize, usize, &str)> {
     let (ranges, rest) = line.strip_prefix("@@ -")?.split_once(" @@")?;
     let (old, new) = ranges.split_once(" +")?;
     let start = |range: &str| range.split(',').next().and_then(|start| start.parse().ok());
     Some((start(old)?, start(new)?, rest))
 }
 
-fn is_of_hunk(line: &str) -> bool {
+fn is_hunk_line(line: &str) -> bool {
     line.is_empty() || line.starts_with([' ', '+', '-', '\\'])
 }
 
-/// Applies a patch that does not say that the last line has no end to a text that is so.
-fn unended(base: &str, patch: &Patch<'_, str>) -> Option<String> {
+/// Applies a patch without the marker `\ No newline at end of file` to a text without a final
+/// newline.
+fn apply_without_final_newline(base: &str, patch: &Patch<'_, str>) -> Option<String> {
     let ended = (!base.is_empty() && !base.ends_with('\n')).then(|| format!("{base}\n"))?;
     let mut new = diffy::apply(&ended, patch).ok()?;
     if new.ends_with('\n') {
@@ -179,7 +183,7 @@ fn unended(base: &str, patch: &Patch<'_, str>) -> Option<String> {
     Some(new)
 }
 
-/// Refuses a patch that says that it is of another file.
+/// Refuses a patch whose header names another file.
 fn check_names(patch: &Patch<'_, str>, path: &str) -> Result<(), String> {
     for name in [patch.original(), patch.modified()].into_iter().flatten() {
         let bare = name
@@ -191,7 +195,7 @@ fn check_names(patch: &Patch<'_, str>, path: &str) -> Result<(), String> {
             .any(|name| *name == path || path.ends_with(&format!("/{name}")))
         {
             return Err(format!(
-                "The patch is of {name:?}, and the call of {path}: one call edits one file."
+                "The patch is for {name:?}, but the call is for {path}. One call edits one file."
             ));
         }
     }
@@ -213,25 +217,25 @@ mod tests {
     }
 
     fn replaced_in(content: &str, old: &str, new: &str) -> Result<String, String> {
-        applied(&replacement(old, new, false), content, "a.rs")
+        apply(&replacement(old, new, false), content, "a.rs")
     }
 
     fn patched_in(content: &str, patch: &str) -> Result<String, String> {
-        applied(&Edit::Patch(patch.to_owned()), content, "src/a.rs")
+        apply(&Edit::Patch(patch.to_owned()), content, "src/a.rs")
     }
 
     #[test]
     fn old_occurs_exactly_once() {
         assert_eq!(replaced_in("a\nb\n", "b", "c").as_deref(), Ok("a\nc\n"));
-        insta::assert_snapshot!(replaced_in("a\n", "x", "y").unwrap_err(), @"`old` does not occur in a.rs. It must be exactly what stands there, white space included; read the file again.");
-        insta::assert_snapshot!(replaced_in("x\na\nx x\n", "x", "y").unwrap_err(), @"`old` occurs 3 times in a.rs (lines: 1, 3). Give more of the text around it, or set `replace_all`.");
-        insta::assert_snapshot!(replaced_in("aaa", "aa", "b").unwrap_err(), @"`old` occurs 2 times in a.rs (lines: 1). Give more of the text around it, or set `replace_all`.");
-        insta::assert_snapshot!(replaced_in(&"x\n".repeat(9), "x", "y").unwrap_err(), @"`old` occurs 9 times in a.rs (lines: 1, 2, 3, 4, 5, …). Give more of the text around it, or set `replace_all`.");
+        insta::assert_snapshot!(replaced_in("a\n", "x", "y").unwrap_err(), @"`old` does not occur in a.rs. It must match the file exactly, including whitespace. Read the file again.");
+        insta::assert_snapshot!(replaced_in("x\na\nx x\n", "x", "y").unwrap_err(), @"`old` occurs 3 times in a.rs (lines: 1, 3). Include more of the text around it, or set `replace_all`.");
+        insta::assert_snapshot!(replaced_in("aaa", "aa", "b").unwrap_err(), @"`old` occurs 2 times in a.rs (lines: 1). Include more of the text around it, or set `replace_all`.");
+        insta::assert_snapshot!(replaced_in(&"x\n".repeat(9), "x", "y").unwrap_err(), @"`old` occurs 9 times in a.rs (lines: 1, 2, 3, 4, 5, …). Include more of the text around it, or set `replace_all`.");
         insta::assert_snapshot!(replaced_in("a", "a", "a").unwrap_err(), @"The edit would change nothing in a.rs.");
-        insta::assert_snapshot!(replaced_in("a", "", "b").unwrap_err(), @"`old` is empty, and a.rs is not: give the text that `new` takes the place of.");
+        insta::assert_snapshot!(replaced_in("a", "", "b").unwrap_err(), @"`old` is empty, but a.rs is not. Set `old` to the text that `new` replaces.");
         assert_eq!(replaced_in("", "", "b").as_deref(), Ok("b"));
         assert_eq!(
-            applied(&replacement("x", "y", true), "x\nx", "a.rs").as_deref(),
+            apply(&replacement("x", "y", true), "x\nx", "a.rs").as_deref(),
             Ok("y\ny")
         );
     }
@@ -273,14 +277,14 @@ mod tests {
     fn patch_that_does_not_fit_names_its_hunk() {
         let patch = "--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1 +1 @@\n-a\n+x\n@@ -3 +3 @@\n-c\n+y\n";
         assert_eq!(patched_in("a\nb\nc\n", patch).as_deref(), Ok("x\nb\ny\n"));
-        insta::assert_snapshot!(patched_in("a\nb\nd\n", patch).unwrap_err(), @"The patch does not fit src/a.rs: error applying hunk #2. Its context must be exactly what stands there; read the file again.");
-        insta::assert_snapshot!(patched_in("a\n", "@@ -1 +1 @@\n-b\n+x\n").unwrap_err(), @"The patch does not fit src/a.rs: error applying hunk #1. Its context must be exactly what stands there; read the file again.");
-        insta::assert_snapshot!(patched_in("a\n", "@@ one @@\n-a\n+x\n").unwrap_err(), @"`patch` is no unified diff: error parsing patch at byte 0: unable to parse hunk header.");
-        insta::assert_snapshot!(patched_in("a\n", "Sure!").unwrap_err(), @"`patch` is a unified diff without hunks: each starts with `@@ -1,3 +1,4 @@`.");
+        insta::assert_snapshot!(patched_in("a\nb\nd\n", patch).unwrap_err(), @"The patch does not apply to src/a.rs: error applying hunk #2. Its context lines must match the file exactly. Read the file again.");
+        insta::assert_snapshot!(patched_in("a\n", "@@ -1 +1 @@\n-b\n+x\n").unwrap_err(), @"The patch does not apply to src/a.rs: error applying hunk #1. Its context lines must match the file exactly. Read the file again.");
+        insta::assert_snapshot!(patched_in("a\n", "@@ one @@\n-a\n+x\n").unwrap_err(), @"`patch` is not a valid unified diff: error parsing patch at byte 0: unable to parse hunk header.");
+        insta::assert_snapshot!(patched_in("a\n", "Sure!").unwrap_err(), @"`patch` has no hunks. Each hunk starts with a line like `@@ -1,3 +1,4 @@`.");
         let other = "--- a/src/b.rs\n+++ b/src/b.rs\n@@ -1 +1 @@\n-a\n+x\n";
-        insta::assert_snapshot!(patched_in("a\n", other).unwrap_err(), @r#"The patch is of "a/src/b.rs", and the call of src/a.rs: one call edits one file."#);
+        insta::assert_snapshot!(patched_in("a\n", other).unwrap_err(), @r#"The patch is for "a/src/b.rs", but the call is for src/a.rs. One call edits one file."#);
         let gone = "--- a/src/a.rs\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n";
-        insta::assert_snapshot!(patched_in("a\n", gone).unwrap_err(), @r#"The patch is of "/dev/null", and the call of src/a.rs: one call edits one file."#);
+        insta::assert_snapshot!(patched_in("a\n", gone).unwrap_err(), @r#"The patch is for "/dev/null", but the call is for src/a.rs. One call edits one file."#);
     }
 
     #[test]
@@ -299,7 +303,7 @@ mod tests {
             options.set_original_filename("a.rs").set_modified_filename("a.rs");
             let patch = options.create_patch(&old, &new).to_string();
             if old != new {
-                prop_assert_eq!(applied(&Edit::Patch(patch), &old, "a.rs"), Ok(new));
+                prop_assert_eq!(apply(&Edit::Patch(patch), &old, "a.rs"), Ok(new));
             }
         }
 

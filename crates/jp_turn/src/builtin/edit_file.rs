@@ -1,4 +1,4 @@
-//! `edit_file`: an exact replacement, or a unified diff.
+//! `edit_file`: replaces text exactly, or applies a unified diff.
 
 use jp_attachment::classify;
 use jp_resource::{Checksum, ResourceContent};
@@ -17,9 +17,10 @@ use super::{
 };
 use crate::{Preview, Tool, Toolbox, plan::Plan};
 
-/// How many places the model is shown of what it changed.
+/// The maximum number of changed places in a result. The model wrote the change, so it only checks
+/// where it went.
 const MAX_REGIONS: usize = 10;
-/// How many lines it is shown of each.
+/// The maximum number of lines of each.
 const MAX_LINES: usize = 200;
 
 #[derive(Deserialize)]
@@ -37,15 +38,15 @@ pub(super) fn tool() -> Tool {
         "type": "object",
         "properties": {
             "path": {"type": "string", "description": "The file, relative to the workspace root."},
-            "old": {"type": "string", "description": "The exact text to replace; it must occur once."},
-            "new": {"type": "string", "description": "The text to put in its place."},
+            "old": {"type": "string", "description": "The exact text to replace. It must occur once, unless `replace_all` is set."},
+            "new": {"type": "string", "description": "The text that replaces `old`."},
             "replace_all": {"type": "boolean", "description": "Replaces every occurrence of `old`."},
             "patch": {"type": "string", "description": "Instead of `old` and `new`: a unified diff of this file."},
         },
         "required": ["path"],
         "additionalProperties": false,
     });
-    let description = "Changes a text file: replaces `old` by `new`, or applies a `patch`.";
+    let description = "Edits a text file: replaces `old` with `new`, or applies `patch`.";
     declare(Builtin::EditFile, description, parameters)
 }
 
@@ -55,15 +56,15 @@ pub(super) fn plan<'a>(
 ) -> Result<Plan<'a>, String> {
     let arguments: Arguments = read_arguments(arguments)?;
     let files = &toolbox.files;
-    let spot = files.writable(&arguments.path, LastLink::Followed)?;
-    let path = spot.shown();
-    let old = text(&spot)?;
+    let spot = files.find_writable(&arguments.path, LastLink::Followed)?;
+    let path = spot.display();
+    let old = read_text(&spot)?;
     let checksum = Checksum::compute(old.as_bytes());
-    files.changing().check(&path, checksum)?;
-    let new = edit::applied(&edit(arguments)?, &old, &path)?;
+    files.lock_seen().check(&path, checksum)?;
+    let new = edit::apply(&read_edit(arguments)?, &old, &path)?;
     if new.len() as u64 > MAX_BYTES {
         return Err(format!(
-            "{path} would have {} bytes, and a file may have {MAX_BYTES}.",
+            "{path} would have {} bytes. The limit for a file is {MAX_BYTES}.",
             new.len()
         ));
     }
@@ -75,15 +76,15 @@ pub(super) fn plan<'a>(
     };
     let is_sensitive = is_sensitive(&spot.path);
     Ok(plan_action(preview, is_sensitive, move |_| {
-        let mut seen = files.changing();
+        let mut seen = files.lock_seen();
         spot.replace(checksum, new.as_bytes())?;
         let checksum = Checksum::compute(new.as_bytes());
-        seen.saw(path.clone(), checksum, Extent::Change);
-        result(files, &spot, &new, &differences)
+        seen.record(path.clone(), checksum, Extent::Change);
+        report(files, &spot, &new, &differences)
     }))
 }
 
-fn edit(arguments: Arguments) -> Result<Edit, String> {
+fn read_edit(arguments: Arguments) -> Result<Edit, String> {
     match arguments {
         Arguments {
             patch: Some(patch),
@@ -106,25 +107,25 @@ fn edit(arguments: Arguments) -> Result<Edit, String> {
     }
 }
 
-fn text(spot: &Spot) -> Result<String, String> {
-    let path = spot.shown();
+fn read_text(spot: &Spot) -> Result<String, String> {
+    let path = spot.display();
     match spot.content()? {
         Content::Whole(bytes) => String::from_utf8(bytes)
-            .map_err(|_| format!("{path} is not UTF-8 text, and nothing else is edited.")),
+            .map_err(|_| format!("{path} is not UTF-8 text, so it can't be edited.")),
         Content::TooLarge { size } => Err(format!(
-            "{path} has {size} bytes, and at most {MAX_BYTES} are edited."
+            "{path} has {size} bytes. The limit for editing is {MAX_BYTES}."
         )),
     }
 }
 
-/// Tells what was done, and shows what stands there now.
-fn result(
+/// Describes the change, and shows the changed places.
+fn report(
     files: &Files,
     spot: &Spot,
     new: &str,
     differences: &[Difference],
 ) -> Result<Vec<ContentBlock>, String> {
-    let (path, checksum) = (spot.shown(), Checksum::compute(new.as_bytes()));
+    let (path, checksum) = (spot.display(), Checksum::compute(new.as_bytes()));
     let added = differences
         .iter()
         .map(|difference| difference.new.len())
@@ -137,21 +138,21 @@ fn result(
         "Edited {path}: {} added, {removed} removed.",
         write_count(added, "line")
     );
-    let (regions, hidden) = shown(compare::regions(differences, new));
+    let (regions, hidden) = limit_regions(compare::regions(differences, new));
     if let Some(hidden) = hidden {
         done.push_str(&format!(" Not shown here: {hidden}."));
     }
     let mut blocks = vec![describe_change(done, &path, checksum)];
     let mime_type = classify(Vec::new(), &path).1;
     for lines in regions {
-        let content = ResourceContent::Text(excerpt(new, lines));
+        let content = ResourceContent::Text(extract_lines(new, lines));
         blocks.push(files.block(spot, content, mime_type, Some(lines), Some(checksum))?);
     }
     Ok(blocks)
 }
 
-/// Returns the first of the places that changed, and what of them is left out.
-fn shown(mut regions: Vec<Lines>) -> (Vec<Lines>, Option<String>) {
+/// Returns the first changed places, and a description of what is left out.
+fn limit_regions(mut regions: Vec<Lines>) -> (Vec<Lines>, Option<String>) {
     let places = regions.len().saturating_sub(MAX_REGIONS);
     regions.truncate(MAX_REGIONS);
     let mut lines = 0;
@@ -168,7 +169,7 @@ fn shown(mut regions: Vec<Lines>) -> (Vec<Lines>, Option<String>) {
     (regions, (!hidden.is_empty()).then(|| hidden.join(" and ")))
 }
 
-fn excerpt(text: &str, Lines { first, last }: Lines) -> String {
+fn extract_lines(text: &str, Lines { first, last }: Lines) -> String {
     text.split_inclusive('\n')
         .skip(first - 1)
         .take(last + 1 - first)

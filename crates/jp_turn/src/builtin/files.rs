@@ -1,16 +1,17 @@
-//! The workspace's files, as far as tools may reach them.
+//! The workspace's files that tools may access.
 //!
-//! A path is read (`named`) and followed from the open root, directory by directory (`find`), to a [`Spot`], on which
-//! all else is done. `reserved` and the person's patterns say what is not written to, `seen` what the model last saw,
-//! `walk` goes through directories.
+//! `path_names` parses a path. `find` follows it from the open root, directory by directory, to a
+//! [`Spot`], which has all operations. `reserved_names` and the user's patterns say what is
+//! read-only. `seen_files` remembers what the model saw last. `walk` visits directories.
 //!
-//! A file is what its name is: one that has a second name, be it outside, is read and known by the one that was given.
+//! A file is known by the name that was used. A hard link may give it a second name, even outside
+//! the workspace.
 
 mod find;
 mod git;
-mod named;
-mod reserved;
-mod seen;
+mod path_names;
+mod reserved_names;
+mod seen_files;
 mod spot;
 mod walk;
 
@@ -31,31 +32,34 @@ use jp_resource::{
 use jp_tool::ContentBlock;
 
 use self::find::Finding;
-pub use self::seen::{FileState, marked_files};
+pub use self::seen_files::{FileState, marked_files};
 pub(super) use self::{
     find::LastLink,
-    seen::{Extent, Seen, gone_mark, mark, moved_mark},
-    spot::{Content, Found, MAX_BYTES, Spot, open, shown, special},
+    seen_files::{Extent, SeenFiles, gone_mark, mark, moved_mark},
+    spot::{Content, Found, MAX_BYTES, Spot, display_path, open, special_kind},
     walk::{Entry, Walk},
 };
 
-/// The workspace's files, as far as tools may reach them.
+/// The workspace's files that tools may access.
 ///
-/// Nothing outside is read or written, whatever links lead there and whatever is put in the place of a directory
-/// meanwhile. What belongs to git and to jp is never written, nor is what the person's patterns match.
+/// Nothing outside is read or written, whatever links point there and even if a directory is
+/// replaced by a link meanwhile. `.git`, `.jp` and files that match the user's patterns are never
+/// written.
 #[derive(Debug)]
 pub struct Files {
-    /// The root, canonical.
+    /// The canonical root.
     place: Place,
-    /// What an absolute path may start with: the root as it is and as it was given.
+    /// The roots with which an absolute path may start: the canonical one and the one that was
+    /// given.
     roots: [PathBuf; 2],
     root: Dir,
     read_only: Gitignore,
-    /// Held for as long as a file is changed, so that of two changes at a time the second sees the first.
-    seen: Mutex<Seen>,
+    /// Locked while a file is changed, so that the second of two changes at the same time sees the
+    /// first.
+    seen: Mutex<SeenFiles>,
 }
 
-/// Why there are no files to reach.
+/// An error from opening the workspace's files.
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
     /// The root can't be opened.
@@ -63,7 +67,7 @@ pub enum FilesError {
     Open {
         /// The root.
         path: PathBuf,
-        /// Why it failed.
+        /// The error of the system.
         source: io::Error,
     },
     /// A pattern of files that tools may not write is malformed.
@@ -71,7 +75,7 @@ pub enum FilesError {
     Pattern {
         /// The pattern.
         pattern: String,
-        /// What is wrong with it.
+        /// The fault in it.
         reason: String,
     },
 }
@@ -84,7 +88,8 @@ pub(super) struct Lines {
 }
 
 impl Files {
-    /// Opens the workspace; `read_only` are patterns, lines as of a `.gitignore` in the root, of what is never written.
+    /// Opens the workspace. `read_only` has the patterns of files that are never written, as lines
+    /// of a `.gitignore` in the root.
     pub fn open(root: &Path, read_only: &[String]) -> Result<Self, FilesError> {
         let failed = |source| FilesError::Open {
             path: root.to_owned(),
@@ -96,34 +101,36 @@ impl Files {
             place,
             root: Dir::open_ambient_dir(&canonical, ambient_authority()).map_err(failed)?,
             roots: [canonical, root.to_owned()],
-            read_only: patterns(read_only)?,
+            read_only: compile_patterns(read_only)?,
             seen: Mutex::default(),
         })
     }
 
-    /// Takes in what the model saw of files in a conversation, so that no later change is overwritten unseen.
-    pub fn saw(&self, stream: &Stream) {
-        *self.changing() = Seen::of(stream);
+    /// Remembers which files the model saw in a conversation, so that no later change is
+    /// overwritten unseen.
+    pub fn remember(&self, stream: &Stream) {
+        *self.lock_seen() = SeenFiles::from_stream(stream);
     }
 
-    /// Returns what the model last saw, for as long as a file is read or changed.
-    pub(super) fn changing(&self) -> MutexGuard<'_, Seen> {
+    /// Locks and returns the files that the model saw. Hold the lock while you read or change a
+    /// file.
+    pub(super) fn lock_seen(&self) -> MutexGuard<'_, SeenFiles> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.take_in_told(&self.roots);
+        seen.apply_sights(&self.roots);
         seen
     }
 
-    /// Finds a place to read.
-    pub(super) fn readable(&self, text: &str) -> Result<Spot, String> {
-        let names = named::names(text, &self.roots)?;
+    /// Finds the place of a path for reading.
+    pub(super) fn find_readable(&self, text: &str) -> Result<Spot, String> {
+        let names = path_names::parse(text, &self.roots)?;
         let spot = Finding::new(&self.root, &self.roots, names, LastLink::Followed, text).run()?;
         check_slash(text, &spot)?;
         Ok(spot)
     }
 
-    /// Finds a place to write.
-    pub(super) fn writable(&self, text: &str, last_link: LastLink) -> Result<Spot, String> {
-        let names = named::names(text, &self.roots)?;
+    /// Finds the place of a path for writing.
+    pub(super) fn find_writable(&self, text: &str, last_link: LastLink) -> Result<Spot, String> {
+        let names = path_names::parse(text, &self.roots)?;
         let written: PathBuf = names.iter().collect();
         let spot = Finding::new(&self.root, &self.roots, names, last_link, text).run()?;
         check_slash(text, &spot)?;
@@ -134,10 +141,10 @@ impl Files {
     }
 
     fn check_writable(&self, path: &Path, is_directory: bool) -> Result<(), String> {
-        let shown = shown(path);
-        if path.iter().any(reserved::is_reserved) {
+        let shown = display_path(path);
+        if path.iter().any(reserved_names::is_reserved) {
             return Err(format!(
-                "{shown} is not written: `.git` and `.jp` are closed to tools."
+                "{shown} can't be changed: `.git` and `.jp` are read-only for tools."
             ));
         }
         if path.as_os_str().is_empty() {
@@ -148,20 +155,20 @@ impl Files {
             .matched_path_or_any_parents(path, is_directory);
         match matched.inner().filter(|_| matched.is_ignore()) {
             Some(glob) => Err(format!(
-                "{shown} is not written: the person's configuration closes {:?} to tools.",
+                "{shown} can't be changed: the user's configuration makes {:?} read-only for tools.",
                 glob.original()
             )),
             None => Ok(()),
         }
     }
 
-    /// Returns the path from the root that a `file:` URI of the workspace has, as results write it.
-    pub(super) fn path_of(&self, uri: &str) -> Option<String> {
-        seen::path_of(uri, &self.roots)
+    /// Returns the path from the root of a `file:` URI in the workspace, in the form of results.
+    pub(super) fn path_from_uri(&self, uri: &str) -> Option<String> {
+        seen_files::path_from_uri(uri, &self.roots)
     }
 
-    /// Returns where a place is on the machine.
-    pub(super) fn absolute(&self, spot: &Spot) -> PathBuf {
+    /// Returns the absolute path of a place.
+    pub(super) fn absolute_path(&self, spot: &Spot) -> PathBuf {
         self.place.root.join(&spot.path)
     }
 
@@ -172,10 +179,11 @@ impl Files {
         content: &Content,
         is_moot: &dyn Fn() -> bool,
     ) -> bool {
-        git::has(&self.absolute(spot), content, is_moot)
+        git::has(&self.absolute_path(spot), content, is_moot)
     }
 
-    /// Makes a block of a file's content, or of some of its lines; `checksum` is of the whole file.
+    /// Makes a block of a file's content, or of some of its lines. `checksum` is that of the whole
+    /// file.
     pub(super) fn block(
         &self,
         spot: &Spot,
@@ -184,13 +192,13 @@ impl Files {
         lines: Option<Lines>,
         checksum: Option<Checksum>,
     ) -> Result<ContentBlock, String> {
-        let path = spot.shown();
-        let absolute = self.absolute(spot);
+        let path = spot.display();
+        let absolute = self.absolute_path(spot);
         let uri = absolute
             .to_str()
             .and_then(|absolute| file_uri(absolute, PathStyle::native()).ok());
         let mut uri =
-            uri.ok_or_else(|| format!("{path} has a name that is not UTF-8 and so no URI."))?;
+            uri.ok_or_else(|| format!("{path} has no URI because its name is not UTF-8."))?;
         match lines {
             Some(Lines { first, last }) if first == last => uri.push_str(&format!("#L{first}")),
             Some(Lines { first, last }) => uri.push_str(&format!("#L{first}-{last}")),
@@ -206,21 +214,23 @@ impl Files {
     }
 }
 
-/// Returns whether the person is asked before the file at a path from the root is read, whoever runs unattended.
+/// Returns whether jp asks before it reads the file at a path from the root, even if the tool runs
+/// unattended.
 ///
-/// That is what has the name of a file with secrets, and all that belongs to git and to jp: the addresses of remotes
-/// may have passwords in them, other conversations whatever was said there.
+/// These are files whose names suggest secrets, and everything in `.git` and `.jp`: the URLs of
+/// remotes may contain passwords, and other conversations may contain anything.
 pub(super) fn is_sensitive(path: &Path) -> bool {
-    has_secret_name(path) || path.iter().any(reserved::is_reserved)
+    has_secret_name(path) || path.iter().any(reserved_names::is_reserved)
 }
 
-fn patterns(lines: &[String]) -> Result<Gitignore, FilesError> {
+fn compile_patterns(lines: &[String]) -> Result<Gitignore, FilesError> {
     let mut builder = GitignoreBuilder::new("");
     let failed = |pattern: &str, error: ignore::Error| {
         let (pattern, reason) = (pattern.to_owned(), error.to_string());
         FilesError::Pattern { pattern, reason }
     };
-    // Where case does not tell files apart, it does not open one either.
+    // On a file system that ignores case, `CARGO.LOCK` must not get around the pattern
+    // `Cargo.lock`.
     let is_caseless = cfg!(any(windows, target_os = "macos"));
     builder
         .case_insensitive(is_caseless)
@@ -235,13 +245,13 @@ fn patterns(lines: &[String]) -> Result<Gitignore, FilesError> {
         .map_err(|error| failed(&lines.join("\n"), error))
 }
 
-/// Refuses a path that ends in a slash and is no directory's.
+/// Refuses a path that ends with a slash but is not a directory.
 fn check_slash(text: &str, spot: &Spot) -> Result<(), String> {
     match spot.found {
         Found::Directory(_) => Ok(()),
         _ if text.ends_with('/') => Err(format!(
-            "{text:?} names a directory, and {} is none.",
-            spot.shown()
+            "{text:?} names a directory, but {} is not a directory.",
+            spot.display()
         )),
         _ => Ok(()),
     }

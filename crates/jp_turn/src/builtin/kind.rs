@@ -1,6 +1,6 @@
-//! Which builtin tools there are, and what each may touch.
+//! The builtin tools and their effects.
 
-/// A tool of jp's own.
+/// A builtin tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Builtin {
     /// Reads a file, or some of its lines.
@@ -19,16 +19,16 @@ pub enum Builtin {
     DeleteFile,
     /// Runs a command line.
     RunCommand,
-    /// A shell that stays.
+    /// A shell session.
     Shell,
-    /// Reads on where a result was cut.
+    /// Continues a result that was shortened.
     ReadMore,
-    /// Takes a new snapshot of something attached.
+    /// Takes a new snapshot of an attached resource.
     RefreshResource,
 }
 
 impl Builtin {
-    /// All of them, in the order in which models are told of them.
+    /// All tools, in the order of the request.
     pub const ALL: [Self; 11] = [
         Self::ReadFile,
         Self::ListFiles,
@@ -45,11 +45,11 @@ impl Builtin {
 
     /// Returns the tool of that name.
     #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|builtin| builtin.name() == name)
     }
 
-    /// Returns what models call it.
+    /// Returns the name by which models call it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -67,7 +67,8 @@ impl Builtin {
         }
     }
 
-    /// Returns whether it changes nothing: such a tool is on unless it is switched off, and runs unasked.
+    /// Returns whether it changes nothing. Such a tool is enabled by default and runs without a
+    /// prompt.
     #[must_use]
     pub fn is_reader(self) -> bool {
         matches!(

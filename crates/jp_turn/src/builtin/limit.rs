@@ -1,4 +1,4 @@
-//! What ends a call of a reader before it is through: the person, or the time that it has.
+//! The limit of a reader's call: the user's interruption or its time limit.
 
 use std::{
     cell::Cell,
@@ -6,14 +6,17 @@ use std::{
     time::Instant,
 };
 
-use crate::{Tool, line::Line};
+use crate::{
+    Tool,
+    line::{INTERRUPTED, Line},
+};
 
-/// How long a call may go on.
+/// The limit of a call.
 pub(super) struct Limit<'a> {
     tool: &'a Tool,
     line: &'a Line,
     started: Instant,
-    /// Whether it was stopped as its time was over.
+    /// True after the time was over.
     is_stopped: Cell<bool>,
 }
 
@@ -28,7 +31,7 @@ impl<'a> Limit<'a> {
         }
     }
 
-    /// Returns whether to stop here; who asks stops.
+    /// Returns whether the call has to stop. The caller then stops.
     pub(super) fn is_over(&self) -> bool {
         if self.started.elapsed() >= self.tool.timeout {
             self.is_stopped.set(true);
@@ -36,21 +39,21 @@ impl<'a> Limit<'a> {
         self.is_stopped.get() || self.line.is_cancelled()
     }
 
-    /// Says why what was found is not all; the error is that nobody wants it any more.
-    pub(super) fn told(&self) -> Result<Option<String>, String> {
+    /// Returns the reason why the result is incomplete, if it is. Fails if the call was cancelled.
+    pub(super) fn describe_stop(&self) -> Result<Option<String>, String> {
         if self.line.is_cancelled() {
-            return Err("The call was interrupted.".to_owned());
+            return Err(INTERRUPTED.to_owned());
         }
         Ok(self.is_stopped.get().then(|| {
             let (name, seconds) = (&self.tool.name, self.tool.timeout.as_secs_f64());
             format!(
-                "Not finished: the call took more than {seconds} s. Ask for less; the person can allow more with `conversation.tools.{name}.timeout_secs`."
+                "Not finished: the call took more than {seconds} s. Ask for less. The user can raise the limit with `conversation.tools.{name}.timeout_secs`."
             )
         }))
     }
 }
 
-/// What can be read until the call is over.
+/// A reader that fails once the call has to stop.
 pub(super) struct Limited<'a, R> {
     pub(super) source: R,
     pub(super) limit: &'a Limit<'a>,
@@ -67,7 +70,7 @@ impl<R: Read> Read for Limited<'_, R> {
 
 #[cfg(test)]
 impl Limit<'_> {
-    /// Lets the time be over.
+    /// Pretends that the time is over.
     pub(super) fn run_out(&self) {
         self.is_stopped.set(true);
     }

@@ -1,4 +1,4 @@
-//! `list_files`: what a directory holds.
+//! `list_files`: lists a directory.
 
 use std::{
     fmt::Write,
@@ -14,14 +14,15 @@ use serde_json::{Map, Value, json};
 use super::{
     action::plan_action,
     declare::{declare, read_arguments},
-    files::{Entry, Spot, Walk, shown, special},
+    files::{Entry, Spot, Walk, display_path, special_kind},
     kind::Builtin,
     limit::Limit,
     preview,
 };
 use crate::{Preview, Tool, Toolbox, plan::Plan};
 
-/// How many entries are listed.
+/// The maximum number of listed entries: about 10,000 tokens. A model that needs more can name a
+/// subdirectory.
 const MAX_ENTRIES: usize = 1000;
 
 #[derive(Deserialize)]
@@ -40,15 +41,15 @@ pub(super) fn tool() -> Tool {
     let parameters = json!({
         "type": "object",
         "properties": {
-            "path": {"type": "string", "description": "The directory, relative to the workspace root, which is the default."},
-            "depth": {"type": "integer", "minimum": 1, "description": "How many levels to list; by default 1, with a glob all."},
-            "glob": {"type": "string", "description": "Lists the files that match alone, as in .gitignore: `*.rs`, `src/**/*.md`, `!*.lock`."},
+            "path": {"type": "string", "description": "The directory, relative to the workspace root. Default: the root."},
+            "depth": {"type": "integer", "minimum": 1, "description": "How many levels to list. Default: 1, or all levels with `glob`."},
+            "glob": {"type": "string", "description": "Lists only the files that match, in the syntax of .gitignore: `*.rs`, `src/**/*.md`, `!*.lock`."},
         },
         "additionalProperties": false,
     });
     declare(
         Builtin::ListFiles,
-        "Lists files and directories with their sizes; ignored ones are left out.",
+        "Lists files and directories with their sizes. Skips ignored ones.",
         parameters,
     )
 }
@@ -59,12 +60,9 @@ pub(super) fn plan<'a>(
     toolbox: &'a Toolbox,
 ) -> Result<Plan<'a>, String> {
     let Arguments { path, depth, glob } = read_arguments(arguments)?;
-    let spot = toolbox.files.readable(&path)?;
-    let globs = globs(glob.as_deref())?;
-    let preview = Preview {
-        title: format!("list {}", spot.shown()),
-        detail: None,
-    };
+    let spot = toolbox.files.find_readable(&path)?;
+    let globs = compile_globs(glob.as_deref())?;
+    let preview = Preview::titled(format!("list {}", spot.display()));
     let depth = depth.unwrap_or(if globs.is_empty() { 1 } else { usize::MAX });
     Ok(plan_action(preview, false, move |line| {
         let limit = Limit::new(tool, line);
@@ -79,19 +77,19 @@ pub(super) fn plan<'a>(
 }
 
 /// Compiles the glob that files must match, if there is one.
-pub(super) fn globs(glob: Option<&str>) -> Result<Override, String> {
+pub(super) fn compile_globs(glob: Option<&str>) -> Result<Override, String> {
     let mut builder = OverrideBuilder::new("");
     if let Some(glob) = glob {
         builder
             .add(glob)
-            .map_err(|error| format!("`glob` can't be read: {error}."))?;
+            .map_err(|error| format!("`glob` is invalid: {error}."))?;
     }
     builder
         .build()
-        .map_err(|error| format!("`glob` can't be read: {error}."))
+        .map_err(|error| format!("`glob` is invalid: {error}."))
 }
 
-/// Returns whether a file is one that the globs mean: it matches, and no directory that it is in is excluded.
+/// Returns whether the globs select a file: it matches, and no directory above it is excluded.
 pub(super) fn selects(globs: &Override, path: &Path) -> bool {
     let directories = path
         .ancestors()
@@ -116,11 +114,11 @@ fn list(
             false => !entry.kind.is_dir() && selects(globs, entry.path),
         };
         if is_listed {
-            entries.push((entry.path.to_owned(), described(entry)));
+            entries.push((entry.path.to_owned(), describe_entry(entry)));
         }
         ControlFlow::Continue(())
     })?;
-    let unfinished = limit.told()?;
+    let unfinished = limit.describe_stop()?;
     entries.sort_by(|left, right| {
         left.0
             .as_os_str()
@@ -134,11 +132,11 @@ fn list(
     }
     match entries.len() {
         0 if unfinished.is_some() => {}
-        0 => _ = writeln!(text, "Nothing is there that is not ignored."),
+        0 => _ = writeln!(text, "Nothing found. Ignored files are not listed."),
         all if all > MAX_ENTRIES => {
             _ = writeln!(
                 text,
-                "Not listed: {} more. Name a directory below, or a glob.",
+                "Not listed: {} more. Name a subdirectory or set `glob`.",
                 all - MAX_ENTRIES
             );
         }
@@ -151,8 +149,8 @@ fn list(
     Ok(text)
 }
 
-fn described(entry: &Entry<'_>) -> String {
-    let path = preview::one_line(&shown(entry.path));
+fn describe_entry(entry: &Entry<'_>) -> String {
+    let path = preview::one_line(&display_path(entry.path));
     if entry.kind.is_dir() {
         return format!("{path}/");
     }
@@ -162,13 +160,13 @@ fn described(entry: &Entry<'_>) -> String {
             .read_link_contents(entry.name)
             .unwrap_or_default();
         if target.is_absolute() {
-            // Where that is concerns this machine alone.
+            // An absolute path is specific to this machine and may be private.
             return format!("{path} -> (an absolute path)");
         }
         return format!("{path} -> {}", preview::one_line(&target.to_string_lossy()));
     }
     match (
-        special(entry.kind),
+        special_kind(entry.kind),
         entry.directory.symlink_metadata(entry.name),
     ) {
         (Some(special), _) => format!("{path} ({special})"),

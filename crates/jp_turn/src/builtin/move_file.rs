@@ -1,4 +1,4 @@
-//! `move_file`: a file to where nothing is.
+//! `move_file`: moves or renames a file.
 
 use jp_resource::Checksum;
 use serde::Deserialize;
@@ -23,14 +23,14 @@ pub(super) fn tool() -> Tool {
         "type": "object",
         "properties": {
             "path": {"type": "string", "description": "The file, relative to the workspace root."},
-            "to": {"type": "string", "description": "Its new path; missing directories are made."},
+            "to": {"type": "string", "description": "Its new path. Missing directories are created."},
         },
         "required": ["path", "to"],
         "additionalProperties": false,
     });
     declare(
         Builtin::MoveFile,
-        "Moves or renames a file; refuses a new path that exists.",
+        "Moves or renames a file. Fails if the new path exists.",
         parameters,
     )
 }
@@ -41,15 +41,15 @@ pub(super) fn plan<'a>(
 ) -> Result<Plan<'a>, String> {
     let Arguments { path, to } = read_arguments(arguments)?;
     let files = &toolbox.files;
-    let spot = files.writable(&path, LastLink::Kept)?;
-    let target = files.writable(&to, LastLink::Kept)?;
-    let (path, to) = (spot.shown(), target.shown());
+    let spot = files.find_writable(&path, LastLink::Kept)?;
+    let target = files.find_writable(&to, LastLink::Kept)?;
+    let (path, to) = (spot.display(), target.display());
     if matches!(spot.found, Found::Directory(_)) {
-        return Err(format!("{path} is a directory; only files are moved."));
+        return Err(format!("{path} is a directory. Only files can be moved."));
     }
     if !matches!(target.found, Found::Nothing { .. }) {
         return Err(format!(
-            "{to} exists; choose another path, or delete it first."
+            "{to} already exists. Choose another path, or delete it first."
         ));
     }
     let checksum = match spot.content()? {
@@ -57,15 +57,12 @@ pub(super) fn plan<'a>(
         Content::TooLarge { .. } => None,
     };
     if let Some(checksum) = checksum {
-        files.changing().check(&path, checksum)?;
+        files.lock_seen().check(&path, checksum)?;
     }
-    let preview = Preview {
-        title: format!("move {path} to {to}"),
-        detail: None,
-    };
+    let preview = Preview::titled(format!("move {path} to {to}"));
     let is_sensitive = is_sensitive(&spot.path);
     Ok(plan_action(preview, is_sensitive, move |_| {
-        let mut seen = files.changing();
+        let mut seen = files.lock_seen();
         if let Some(checksum) = checksum {
             spot.check_unchanged(checksum)?;
         }
@@ -73,7 +70,7 @@ pub(super) fn plan<'a>(
         let was_seen = seen.forget(&path);
         let mark = match was_seen {
             Some(file) => {
-                seen.moved(to.clone(), file);
+                seen.record_move(to.clone(), file);
                 moved_mark(&path, &to, file.checksum)
             }
             None => gone_mark(&path),

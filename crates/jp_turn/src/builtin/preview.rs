@@ -1,8 +1,8 @@
-//! What a person is shown of a change before they agree.
+//! Previews of changes for the user's approval.
 
-use super::compare::{Difference, unified};
+use super::compare::{Difference, write_diff};
 
-/// Writes text so that it stays on one line.
+/// Escapes control characters, so that the text stays on one line.
 pub(super) fn one_line(text: &str) -> String {
     let shown = |letter: char| match letter {
         _ if letter.is_control() => letter.escape_default().to_string(),
@@ -11,17 +11,18 @@ pub(super) fn one_line(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// Shows how a file changes, as a unified diff; that a file ends its lines with `\r\n` before and after is no change.
+/// Shows how a file changes, as a write_diff diff; that a file ends its lines with `\r\n` before
+/// and after is no change.
 pub(super) fn diff(path: &str, old: &str, new: &str, differences: &[Difference]) -> String {
     let path = one_line(path);
     match super::edit::is_crlf(old) && super::edit::is_crlf(new) {
-        true => unified(
+        true => write_diff(
             &path,
             &old.replace("\r\n", "\n"),
             &new.replace("\r\n", "\n"),
             differences,
         ),
-        false => unified(&path, old, new, differences),
+        false => write_diff(&path, old, new, differences),
     }
 }
 
@@ -38,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn diff_names_the_file_and_passes_over_line_ends_that_stay() {
+    fn diff_ignores_line_ends_that_stay() {
         let (old, new) = ("one\r\ntwo\r\n", "one\r\n2\r\n");
         insta::assert_snapshot!(diff("a\nb.rs", old, new, &compare(old, new)), @r"
         --- a\nb.rs

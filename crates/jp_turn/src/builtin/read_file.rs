@@ -1,4 +1,4 @@
-//! `read_file`: a file, or some of its lines.
+//! `read_file`: reads a file, or some of its lines.
 
 use std::{
     io::{BufRead, BufReader, Read},
@@ -28,11 +28,11 @@ struct Arguments {
     last_line: Option<usize>,
 }
 
-/// Which lines are wanted.
+/// The lines to read.
 #[derive(Clone, Copy)]
 struct Range {
     first: usize,
-    /// The end of the file where nothing is said.
+    /// The last line; `None` for the end of the file.
     last: Option<usize>,
 }
 
@@ -61,31 +61,28 @@ pub(super) fn plan<'a>(
 ) -> Result<Plan<'a>, String> {
     let arguments: Arguments = read_arguments(arguments)?;
     let files = &toolbox.files;
-    let spot = files.readable(&arguments.path)?;
+    let spot = files.find_readable(&arguments.path)?;
     spot.check_file()?;
-    let range = range(&arguments)?;
-    let preview = Preview {
-        title: format!("read {}", spot.shown()),
-        detail: None,
-    };
+    let range = read_range(&arguments)?;
+    let preview = Preview::titled(format!("read {}", spot.display()));
     let is_sensitive = is_sensitive(&spot.path);
     Ok(plan_action(preview, is_sensitive, move |line| {
         let limit = Limit::new(tool, line);
         let block = match range {
-            None => whole(files, &spot),
-            Some(range) => part(files, &spot, range, &limit),
+            None => read_whole(files, &spot),
+            Some(range) => read_part(files, &spot, range, &limit),
         }?;
         Ok(iter::once(block)
-            .chain(limit.told()?.map(ContentBlock::text))
+            .chain(limit.describe_stop()?.map(ContentBlock::text))
             .collect())
     }))
 }
 
-fn range(arguments: &Arguments) -> Result<Option<Range>, String> {
+fn read_range(arguments: &Arguments) -> Result<Option<Range>, String> {
     match (arguments.first_line, arguments.last_line) {
         (None, None) => Ok(None),
         (Some(first), Some(last)) if last < first => Err(format!(
-            "`last_line` is {last}, which is before `first_line`, {first}."
+            "`last_line` ({last}) is before `first_line` ({first})."
         )),
         (first, last) => Ok(Some(Range {
             first: first.unwrap_or(1),
@@ -94,23 +91,23 @@ fn range(arguments: &Arguments) -> Result<Option<Range>, String> {
     }
 }
 
-fn whole(files: &Files, spot: &Spot) -> Result<ContentBlock, String> {
+fn read_whole(files: &Files, spot: &Spot) -> Result<ContentBlock, String> {
     let bytes = match spot.content()? {
         Content::Whole(bytes) => bytes,
         Content::TooLarge { size } => {
             return Err(format!(
-                "{} has {size} bytes, and at most {MAX_BYTES} are read at once. Read some of its lines with `first_line` and `last_line`, or use `search_files`.",
-                spot.shown()
+                "{} has {size} bytes. At most {MAX_BYTES} can be read at once. Read some of its lines with `first_line` and `last_line`, or use `search_files`.",
+                spot.display()
             ));
         }
     };
-    let checksum = saw(files, spot, &bytes, Extent::Whole);
-    let (content, mime_type) = classify(bytes, &spot.shown());
+    let checksum = remember(files, spot, &bytes, Extent::Whole);
+    let (content, mime_type) = classify(bytes, &spot.display());
     files.block(spot, content, mime_type, None, Some(checksum))
 }
 
-/// Reads some lines; a file that is too large to be read at once is not remembered as seen.
-fn part(
+/// Reads some lines. A file that is too large to be read at once is not remembered as seen.
+fn read_part(
     files: &Files,
     spot: &Spot,
     range: Range,
@@ -118,28 +115,28 @@ fn part(
 ) -> Result<ContentBlock, String> {
     let (part, checksum) = match spot.content()? {
         Content::Whole(bytes) => {
-            let part = lines(bytes.as_slice(), range, spot, limit)?;
+            let part = read_lines(bytes.as_slice(), range, spot, limit)?;
             let extent = if part.0 == bytes {
                 Extent::Whole
             } else {
                 Extent::Part
             };
-            (part, Some(saw(files, spot, &bytes, extent)))
+            (part, Some(remember(files, spot, &bytes, extent)))
         }
-        Content::TooLarge { .. } => (lines(spot.open()?, range, spot, limit)?, None),
+        Content::TooLarge { .. } => (read_lines(spot.open()?, range, spot, limit)?, None),
     };
     let (text, lines) = part;
     let text = String::from_utf8(text).map_err(|_| {
         format!(
-            "{} is no text, so it has no lines: read it as a whole.",
-            spot.shown()
+            "{} is not UTF-8 text, so it has no lines. Read the whole file.",
+            spot.display()
         )
     })?;
     // Lines are read with their ends, so only a file's last one can lack its newline.
     let is_unended = !text.is_empty() && !text.ends_with('\n');
     let (content, mime_type) = (
         ResourceContent::Text(text),
-        classify(Vec::new(), &spot.shown()).1,
+        classify(Vec::new(), &spot.display()).1,
     );
     let mut block = files.block(spot, content, mime_type, Some(lines), checksum)?;
     if let ContentBlock::Resource { resource, .. } = &mut block
@@ -153,21 +150,20 @@ fn part(
     Ok(block)
 }
 
-fn saw(files: &Files, spot: &Spot, bytes: &[u8], extent: Extent) -> Checksum {
+fn remember(files: &Files, spot: &Spot, bytes: &[u8], extent: Extent) -> Checksum {
     let checksum = Checksum::compute(bytes);
-    files.changing().saw(spot.shown(), checksum, extent);
+    files.lock_seen().record(spot.display(), checksum, extent);
     checksum
 }
 
-/// Reads lines with their ends; the last one may be beyond the end, the first may not. Where the time is over, those
-/// are returned that there are.
-fn lines(
+/// Reads lines with their ends. The last line may be past the end of the file, the first may not.
+/// If the time is over, returns the lines so far.
+fn read_lines(
     source: impl Read,
     range: Range,
     spot: &Spot,
     limit: &Limit<'_>,
 ) -> Result<(Vec<u8>, Lines), String> {
-    let failed = |error: std::io::Error| format!("{} can't be read: {error}.", spot.shown());
     let mut source = BufReader::new(source);
     let (mut text, mut line, mut passed) = (Vec::new(), 0, Vec::new());
     while range.last.is_none_or(|last| line < last) && !limit.is_over() {
@@ -179,20 +175,20 @@ fn lines(
             .by_ref()
             .take(left)
             .read_until(b'\n', into)
-            .map_err(failed)?
+            .map_err(|error| spot.cannot("read", &error))?
             == 0
         {
             break;
         }
         if into.len() as u64 > MAX_BYTES {
             return Err(format!(
-                "These lines of {} have more than {MAX_BYTES} bytes; read fewer at a time.",
-                spot.shown()
+                "These lines of {} have more than {MAX_BYTES} bytes. Read fewer lines at a time.",
+                spot.display()
             ));
         }
         line += 1;
     }
-    match limit.told()? {
+    match limit.describe_stop()? {
         _ if line >= range.first => Ok((
             text,
             Lines {
@@ -203,7 +199,7 @@ fn lines(
         Some(unfinished) => Err(unfinished),
         None => Err(format!(
             "{} has {line} lines, so there is no line {}.",
-            spot.shown(),
+            spot.display(),
             range.first
         )),
     }
@@ -236,11 +232,11 @@ mod tests {
     fn reading_that_runs_out_of_time_tells_what_it_has() {
         let root = tempfile::tempdir().unwrap();
         let files = Files::open(root.path(), &[]).unwrap();
-        let spot = files.readable("a").unwrap();
+        let spot = files.find_readable("a").unwrap();
         let (tool, line) = (tool(), Line::unheard(false));
         let limit = Limit::new(&tool, &line);
         let read = |first: usize| {
-            lines(
+            read_lines(
                 Endless {
                     lines: 0,
                     limit: &limit,
@@ -254,6 +250,6 @@ mod tests {
             read(2),
             Ok((b"line\n".repeat(2), Lines { first: 2, last: 3 }))
         );
-        insta::assert_snapshot!(read(2).unwrap_err(), @"Not finished: the call took more than 120 s. Ask for less; the person can allow more with `conversation.tools.read_file.timeout_secs`.");
+        insta::assert_snapshot!(read(2).unwrap_err(), @"Not finished: the call took more than 120 s. Ask for less. The user can raise the limit with `conversation.tools.read_file.timeout_secs`.");
     }
 }

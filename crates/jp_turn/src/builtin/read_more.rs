@@ -1,43 +1,32 @@
-//! `read_more`: reads on where a result was cut.
+//! `read_more`: continues a result that was shortened.
 
 use jp_resource::Checksum;
-use jp_tool::{ContentBlock, ToolResponse};
+use jp_tool::ContentBlock;
 use serde_json::{Map, Value, json};
 
-use super::kind::Builtin;
-use crate::{Permission, Preview, Source, Tool, Toolbox, line::Line, plan::Plan};
+use super::{action::plan_action, declare::declare, kind::Builtin};
+use crate::{Preview, Tool, line::Line, plan::Plan};
 
 const SCHEME: &str = "jp://blob/";
-/// What the line at the end may take: the whole stays within what is shown of a result.
+/// The bytes reserved for the last line, so that the page with it is not shortened again.
 const ENDING_BYTES: usize = 128;
 
 pub(super) fn tool() -> Tool {
     let parameters = json!({
         "type": "object",
         "properties": {
-            "uri": {"type": "string", "description": "The `jp://blob/…` that the cut result names."},
-            "offset": {"type": "integer", "minimum": 0, "description": "The byte to read on from."},
+            "uri": {"type": "string", "description": "The `jp://blob/…` URI that the shortened result names."},
+            "offset": {"type": "integer", "minimum": 0, "description": "The byte to continue from."},
         },
         "required": ["uri"],
         "additionalProperties": false,
     });
-    let Value::Object(parameters) = parameters else {
-        unreachable!("an object was written")
-    };
-    Tool {
-        description:
-            "Reads on where the result of a tool was cut. The result names the uri and the offset."
-                .to_owned(),
-        permission: Permission::Unattended,
-        ..Tool::new("read_more", parameters, Source::Builtin(Builtin::ReadMore))
-    }
+    let description =
+        "Continues a tool result that was shortened. The result names the `uri` and the `offset`.";
+    declare(Builtin::ReadMore, description, parameters)
 }
 
-pub(super) fn plan<'a>(
-    tool: &'a Tool,
-    arguments: &Map<String, Value>,
-    _: &'a Toolbox,
-) -> Result<Plan<'a>, String> {
+pub(super) fn plan<'a>(tool: &'a Tool, arguments: &Map<String, Value>) -> Result<Plan<'a>, String> {
     let uri = arguments
         .get("uri")
         .and_then(Value::as_str)
@@ -47,21 +36,14 @@ pub(super) fn plan<'a>(
         .strip_prefix(SCHEME)
         .and_then(|checksum| checksum.parse().ok())
         .ok_or_else(|| {
-            format!("{uri:?} is no `{SCHEME}…` URI, as a result that was cut names one.")
+            format!(
+                "{uri:?} is not a `{SCHEME}…` URI. Use the URI that the shortened result names."
+            )
         })?;
-    let preview = Preview {
-        title: format!("read {uri} from byte {offset}"),
-        detail: None,
-    };
-    let act = move |_: &Map<String, Value>, line: &Line| match read(checksum, offset, tool, line) {
-        Ok(text) => ToolResponse::new([ContentBlock::text(text)]),
-        Err(reason) => ToolResponse::from_error(reason),
-    };
-    Ok(Plan {
-        preview,
-        is_sensitive: false,
-        act: Box::new(act),
-    })
+    let preview = Preview::titled(format!("read {uri} from byte {offset}"));
+    Ok(plan_action(preview, false, move |line| {
+        read(checksum, offset, tool, line).map(|text| vec![ContentBlock::text(text)])
+    }))
 }
 
 fn read(checksum: Checksum, offset: u64, tool: &Tool, line: &Line) -> Result<String, String> {
@@ -70,40 +52,46 @@ fn read(checksum: Checksum, offset: u64, tool: &Tool, line: &Line) -> Result<Str
         .blob(checksum)
         .map_err(|error| format!("{uri} could not be read: {error}."))?;
     let bytes = bytes.ok_or_else(|| {
-        format!("No result of this conversation names {uri}. Only what a result was cut from can be read on.")
+        format!("No result of this conversation names {uri}. `read_more` only continues results that were shortened.")
     })?;
-    let text = String::from_utf8(bytes)
-        .map_err(|error| format!("{uri} is no text: it has {} bytes.", error.as_bytes().len()))?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        format!(
+            "{uri} is not UTF-8 text. It has {} bytes.",
+            error.as_bytes().len()
+        )
+    })?;
     let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-    Ok(page(
+    Ok(write_page(
         &text,
         offset,
         tool.max_output_bytes.saturating_sub(ENDING_BYTES),
     ))
 }
 
-/// Returns about `bytes` of a text from `offset` on, and where to go on from.
+/// Returns the last position up to `at` at which a text can be split.
+fn boundary_before(text: &str, at: usize) -> usize {
+    (0..=at)
+        .rev()
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(0)
+}
+
+/// Returns about `bytes` of a text from `offset` on, and a line with the offset to continue at.
 ///
-/// An offset inside a character is that of the character; at least one is returned.
-fn page(text: &str, offset: usize, bytes: usize) -> String {
+/// An offset inside a character counts as the character's own. The page has at least one character.
+fn write_page(text: &str, offset: usize, bytes: usize) -> String {
     let size = text.len();
     if offset >= size {
-        return format!("[There is nothing from byte {offset} on: the text has {size} bytes.]");
+        return format!("[Offset {offset} is past the end: the text has {size} bytes.]");
     }
-    let boundary_before = |at: usize| {
-        (0..=at)
-            .rev()
-            .find(|at| text.is_char_boundary(*at))
-            .unwrap_or(0)
-    };
-    let start = boundary_before(offset);
+    let start = boundary_before(text, offset);
     let first = text[start..].chars().next().map_or(0, char::len_utf8);
-    let end = boundary_before(start.saturating_add(bytes).min(size)).max(start + first);
+    let end = boundary_before(text, start.saturating_add(bytes).min(size)).max(start + first);
     let page = &text[start..end];
     let newline = if page.ends_with('\n') { "" } else { "\n" };
     let ending = match end == size {
         true => format!("This is the end: the text has {size} bytes."),
-        false => format!("Bytes {start} to {end} of {size}; offset {end} reads on."),
+        false => format!("Bytes {start} to {end} of {size}; continue at offset {end}."),
     };
     format!("{page}{newline}[{ending}]")
 }
@@ -117,11 +105,11 @@ mod tests {
     #[test]
     fn pages_say_where_to_go_on_or_that_they_end() {
         assert_eq!(
-            page("one\ntwo\n", 0, 4),
-            "one\n[Bytes 0 to 4 of 8; offset 4 reads on.]"
+            write_page("one\ntwo\n", 0, 4),
+            "one\n[Bytes 0 to 4 of 8; continue at offset 4.]"
         );
         assert_eq!(
-            page("one\ntwo", 4, 100),
+            write_page("one\ntwo", 4, 100),
             "two\n[This is the end: the text has 7 bytes.]"
         );
     }
@@ -130,25 +118,25 @@ mod tests {
     fn offset_beyond_the_end_is_said() {
         for offset in [3, 4, usize::MAX] {
             assert_eq!(
-                page("abc", offset, 100),
-                format!("[There is nothing from byte {offset} on: the text has 3 bytes.]")
+                write_page("abc", offset, 100),
+                format!("[Offset {offset} is past the end: the text has 3 bytes.]")
             );
         }
         assert_eq!(
-            page("", 0, 100),
-            "[There is nothing from byte 0 on: the text has 0 bytes.]"
+            write_page("", 0, 100),
+            "[Offset 0 is past the end: the text has 0 bytes.]"
         );
     }
 
     #[test]
     fn offset_inside_a_character_is_that_of_the_character() {
         assert_eq!(
-            page("aé€b", 2, 2),
-            "é\n[Bytes 1 to 3 of 7; offset 3 reads on.]"
+            write_page("aé€b", 2, 2),
+            "é\n[Bytes 1 to 3 of 7; continue at offset 3.]"
         );
         assert_eq!(
-            page("aé€b", 3, 0),
-            "€\n[Bytes 3 to 6 of 7; offset 6 reads on.]"
+            write_page("aé€b", 3, 0),
+            "€\n[Bytes 3 to 6 of 7; continue at offset 6.]"
         );
     }
 
@@ -157,10 +145,10 @@ mod tests {
         fn pages_in_a_row_are_the_text(text in "[a-z\né€]{1,200}", bytes in 0usize..50) {
             let (mut offset, mut read) = (0, String::new());
             while offset < text.len() {
-                let page = page(&text, offset, bytes);
+                let page = write_page(&text, offset, bytes);
                 let (body, ending) = page.rsplit_once('[').unwrap();
-                let next = match ending.split_once("; offset ") {
-                    Some((_, next)) => next.split(' ').next().unwrap().parse().unwrap(),
+                let next = match ending.split_once("continue at offset ") {
+                    Some((_, next)) => next.split('.').next().unwrap().parse().unwrap(),
                     None => text.len(),
                 };
                 prop_assert!(next > offset);

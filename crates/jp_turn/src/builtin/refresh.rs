@@ -1,53 +1,57 @@
-//! What `refresh_resource` needs of the application: new snapshots of attached resources.
+//! The interface of `refresh_resource` to the application, which takes the snapshots.
 
 use std::{fmt, sync::atomic::AtomicBool};
 
 use jp_resource::Resource;
 
-/// Takes new snapshots of what is attached to a conversation.
+/// Takes new snapshots of a conversation's attachments.
 ///
-/// A toolbox has it of whoever knows what was declared, and whose word it takes to reach there.
+/// The application implements it, because it knows the declarations and the approvals that they
+/// need.
 pub trait Refresh: fmt::Debug + Send + Sync {
-    /// Finds out what a new snapshot of a resource takes, named by its URI, its path or its name; reads nothing of it yet.
+    /// Plans a new snapshot of a resource, named by its URI, its path or its name. Reads nothing
+    /// yet.
     ///
-    /// Refuses what the conversation does not hold, and what can't be read again. The error is a sentence for the model.
+    /// Refuses resources that the conversation does not hold or that can't be read again. The error
+    /// is a sentence for the model.
     fn plan(&self, name: &str) -> Result<Refreshing<'_>, String>;
 
     /// Returns the MCP server of a resource, named as for [`Self::plan`]; nothing is planned.
     fn server(&self, name: &str) -> Option<String>;
 }
 
-/// What a new snapshot takes.
+/// The plan of a new snapshot.
 pub struct Refreshing<'a> {
-    /// What is meant, by the URI that the conversation has for it.
+    /// The resource's URI in the conversation.
     pub uri: String,
-    /// What is reached for, for the person who is asked: a file's name, a URL, a command line.
+    /// The source for the prompt: a file's name, a URL or a command line.
     pub from: String,
-    /// Whether they are asked.
+    /// The approval that it needs.
     pub consent: Consent,
-    /// Takes it, and ends early once the flag is set. The error is a sentence for the model.
+    /// Takes the snapshot, and ends early once the flag is set. The error is a sentence for the
+    /// model.
     pub take: Take<'a>,
 }
 
 type Take<'a> = Box<dyn Fn(&AtomicBool) -> Result<Refreshed, String> + 'a>;
 
-/// Whether the person is asked before a resource is refreshed, though the tool runs unattended.
+/// The approval that a refresh needs even if the tool runs unattended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consent {
-    /// They are not.
+    /// None.
     Unneeded,
-    /// They are, until they say that it holds for the rest of the turn.
+    /// The user's, unless they gave it for the rest of the turn.
     OncePerTurn,
-    /// They are, each time.
+    /// The user's, each time.
     EachTime,
 }
 
 /// A new snapshot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Refreshed {
-    /// The resource, under the URI that the conversation has for it.
+    /// The resource, with its URI in the conversation.
     pub resource: Resource,
-    /// What the person should know, as fragments.
+    /// Notices for the user, as fragments.
     pub notices: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! `refresh_resource`: a new snapshot of something that is attached to the conversation.
+//! `refresh_resource`: takes a new snapshot of an attached resource.
 
 use jp_resource::{Resource, uri};
 use jp_tool::ContentBlock;
@@ -29,7 +29,7 @@ pub(super) fn tool() -> Tool {
         "required": ["uri"],
         "additionalProperties": false,
     });
-    let description = "Reads a resource that is attached to the conversation again: what is attached is a snapshot, taken when it was attached, and its source may have changed since.";
+    let description = "Reads an attached resource again. The conversation holds a snapshot from an earlier time, and the source may have changed since.";
     // The user attached it, so `conversation.attachment.max_bytes` bounds it.
     Tool {
         max_binary_bytes: usize::MAX,
@@ -45,7 +45,7 @@ pub(super) fn plan<'a>(
     let refresh = toolbox
         .refresh
         .as_deref()
-        .ok_or("Nothing is attached that could be refreshed.")?;
+        .ok_or("No resource is attached, so there is nothing to refresh.")?;
     let Refreshing {
         uri,
         from,
@@ -54,23 +54,20 @@ pub(super) fn plan<'a>(
     } = refresh.plan(&uri)?;
     let files = &toolbox.files;
     let is_secret = files
-        .path_of(uri::split_fragment(&uri).0)
+        .path_from_uri(uri::split_fragment(&uri).0)
         .is_some_and(|path| is_sensitive(path.as_ref()));
     let is_sensitive = is_secret
         || match consent {
             Consent::Unneeded => false,
             Consent::OncePerTurn => !toolbox
-                .said()
+                .decisions()
                 .allowed
                 .contains(Builtin::RefreshResource.name()),
             Consent::EachTime => true,
         };
-    let preview = Preview {
-        title: format!("refresh {}", preview::one_line(&from)),
-        detail: None,
-    };
+    let preview = Preview::titled(format!("refresh {}", preview::one_line(&from)));
     Ok(plan_action(preview, is_sensitive, move |line| {
-        let taken = take(line.cancelled());
+        let taken = take(line.cancel_flag());
         if line.is_cancelled() {
             return Err(INTERRUPTED.to_owned());
         }
@@ -88,9 +85,10 @@ pub(crate) fn find_server(arguments: &Map<String, Value>, toolbox: &Toolbox) -> 
     toolbox.refresh.as_deref()?.server(&uri)
 }
 
-/// Makes the block, which says of a file of the workspace that all of it was seen.
+/// Makes the block. A file of the workspace is marked and remembered as seen.
 fn block(mut resource: Resource, files: &Files) -> ContentBlock {
-    // The user attached it for the model, whomever its server means it for.
+    // The user attached it for the model, even if the server's annotation says that it is only for
+    // the user.
     if let Some(annotations) = resource
         .annotations
         .as_mut()
@@ -99,9 +97,9 @@ fn block(mut resource: Resource, files: &Files) -> ContentBlock {
         annotations.audience = None;
     }
     let checksum = resource.checksum();
-    let meta = files.path_of(&resource.uri).map(|path| {
+    let meta = files.path_from_uri(&resource.uri).map(|path| {
         let meta = mark(&path, checksum);
-        files.changing().saw(path, checksum, Extent::Whole);
+        files.lock_seen().record(path, checksum, Extent::Whole);
         meta
     });
     ContentBlock::Resource { resource, meta }

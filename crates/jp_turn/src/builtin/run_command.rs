@@ -1,4 +1,4 @@
-//! `run_command`: a command line, in the workspace.
+//! `run_command`: runs a command line in the workspace.
 
 use std::process::Command;
 
@@ -16,7 +16,7 @@ use super::{
 use crate::{
     Preview, Tool, Toolbox,
     line::Line,
-    parse::{MAX_PRINTED, sentence, stderr_block, text, warning_block},
+    parse::{HELD_OUTPUT, MAX_PRINTED, decode_output, describe_end, stderr_block, warning_block},
     plan::Plan,
 };
 
@@ -32,13 +32,12 @@ pub(super) fn tool() -> Tool {
         "type": "object",
         "properties": {
             "command": {"type": "string", "description": "The command line, for `sh`."},
-            "path": {"type": "string", "description": "The directory to run in, relative to the workspace root, which is the default."},
+            "path": {"type": "string", "description": "The directory to run in, relative to the workspace root. Default: the root."},
         },
         "required": ["command"],
         "additionalProperties": false,
     });
-    let description =
-        "Runs a command line to its end and returns what it prints. It gets no input.";
+    let description = "Runs a command and returns its output. The command gets no input.";
     declare(Builtin::RunCommand, description, parameters)
 }
 
@@ -49,28 +48,25 @@ pub(super) fn plan<'a>(
 ) -> Result<Plan<'a>, String> {
     let Arguments { command, path } = read_arguments(arguments)?;
     if command.trim().is_empty() || command.contains('\0') {
-        return Err("`command` is no command line: it is empty, or has a NUL in it.".to_owned());
+        return Err("`command` is empty or contains a NUL.".to_owned());
     }
-    let spot = toolbox.files.readable(&path)?;
+    let spot = toolbox.files.find_readable(&path)?;
     if !matches!(spot.found, Found::Directory(_)) {
-        return Err(format!("{} is no directory to run in.", spot.shown()));
+        return Err(format!("{} is not a directory.", spot.display()));
     }
-    let place = match spot.shown() {
+    let place = match spot.display() {
         root if root == "." => String::new(),
         path => format!(" (in {})", preview::one_line(&path)),
     };
-    let preview = Preview {
-        title: format!("{}{place}", preview::one_line(&command)),
-        detail: None,
-    };
+    let preview = Preview::titled(format!("{}{place}", preview::one_line(&command)));
     let act = move |_: &Map<String, Value>, line: &Line| {
-        // It may be another by now, and lead elsewhere.
-        let spot = match toolbox.files.readable(&path) {
+        // The directory may have been replaced by a link since the prompt.
+        let spot = match toolbox.files.find_readable(&path) {
             Ok(spot) => spot,
             Err(reason) => return ToolResponse::from_error(reason),
         };
-        let mut program = shell(&command);
-        program.current_dir(toolbox.files.absolute(&spot));
+        let mut program = shell_command(&command);
+        program.current_dir(toolbox.files.absolute_path(&spot));
         for variable in &toolbox.surroundings.secret_variables {
             program.env_remove(variable);
         }
@@ -83,7 +79,7 @@ pub(super) fn plan<'a>(
     })
 }
 
-fn shell(command: &str) -> Command {
+fn shell_command(command: &str) -> Command {
     let (shell, flag) = if cfg!(windows) {
         ("cmd", "/C")
     } else {
@@ -94,7 +90,7 @@ fn shell(command: &str) -> Command {
     program
 }
 
-/// Runs a program to its end and tells what it printed: as text, whatever it is.
+/// Runs a program to its end. Its output is always text, even if it looks like a response.
 fn run(program: Command, tool: &Tool, line: &Line) -> ToolResponse {
     let bounds = Bounds {
         timeout: tool.timeout,
@@ -102,16 +98,16 @@ fn run(program: Command, tool: &Tool, line: &Line) -> ToolResponse {
         is_moot: &|| line.is_cancelled(),
     };
     match jp_process::capture(program, &[], &bounds) {
-        Ok(captured) => told(captured, line),
+        Ok(captured) => make_response(captured, line),
         Err(error) => ToolResponse::from_error(format!("The command failed: {error}.")),
     }
 }
 
-fn told(captured: Captured, line: &Line) -> ToolResponse {
+fn make_response(captured: Captured, line: &Line) -> ToolResponse {
     let mut warnings = Vec::new();
     let is_whole = captured.stdout.left_out() + captured.stderr.left_out() == 0;
-    let stdout = text(captured.stdout, "standard output", &mut warnings);
-    let stderr = text(captured.stderr, "standard error", &mut warnings);
+    let stdout = decode_output(captured.stdout, "standard output", &mut warnings);
+    let stderr = decode_output(captured.stderr, "standard error", &mut warnings);
     let mut blocks = Vec::new();
     if !stdout.is_empty() {
         blocks.push(ContentBlock::text(stdout));
@@ -120,13 +116,11 @@ fn told(captured: Captured, line: &Line) -> ToolResponse {
     let end = match captured.end {
         End::Exited(0) if blocks.is_empty() => Some("The command printed nothing.".to_owned()),
         End::Exited(0) => None,
-        end => Some(sentence("command", end)),
+        end => Some(describe_end("command", end)),
     };
     blocks.extend(end.map(ContentBlock::text));
     if captured.was_held {
-        warnings.push(
-            "something that it started still held its output; it is not waited for".to_owned(),
-        );
+        warnings.push(HELD_OUTPUT.to_owned());
     }
     for warning in &warnings {
         line.notice(format!("`run_command`: {warning}"));

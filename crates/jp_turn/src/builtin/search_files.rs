@@ -1,4 +1,4 @@
-//! `search_files`: lines that match a regular expression.
+//! `search_files`: finds lines that match a regular expression.
 
 use std::{fmt::Write, io, ops::ControlFlow, path::Path};
 
@@ -15,23 +15,25 @@ use serde_json::{Map, Value, json};
 use super::{
     action::plan_action,
     declare::{declare, read_arguments},
-    files::{Found, Spot, Walk, is_sensitive, open, shown},
+    files::{Found, Spot, Walk, display_path, is_sensitive, open},
     kind::Builtin,
     limit::{Limit, Limited},
     list_files, preview,
 };
 use crate::{Preview, Tool, Toolbox, plan::Plan};
 
-/// How many lines that match are shown.
+/// The maximum number of matching lines in a result: about 20,000 tokens at worst. A model that
+/// gets more should narrow its search.
 const MAX_MATCHES: usize = 200;
-/// How much of one line is shown, in bytes.
+/// The maximum bytes of one line in a result: minified files have very long lines.
 const MAX_LINE: usize = 300;
-/// How many lines around a match may be asked for.
+/// The maximum number of lines around a match.
 const MAX_CONTEXT: usize = 20;
-/// Length of the longest line that is looked at, in bytes.
+/// The length of the longest line that is searched, in bytes.
 const MAX_HEAP: usize = 64 * 1024 * 1024;
 
-/// How much memory a regular expression may take, compiled and at work.
+/// The maximum memory of a compiled regular expression and of its automaton, in bytes. The default
+/// of ripgrep is ten times as much, but the pattern comes from a model.
 const MAX_REGEX_BYTES: usize = 10_000_000;
 
 #[derive(Deserialize)]
@@ -51,15 +53,15 @@ pub(super) fn tool() -> Tool {
         "type": "object",
         "properties": {
             "pattern": {"type": "string", "description": "A regular expression, matched line by line."},
-            "path": {"type": "string", "description": "The directory or file, relative to the workspace root, which is the default."},
-            "glob": {"type": "string", "description": "Searches the files that match alone, as in .gitignore: `*.rs`, `src/**`, `!*.lock`."},
+            "path": {"type": "string", "description": "The directory or file, relative to the workspace root. Default: the root."},
+            "glob": {"type": "string", "description": "Searches only the files that match, in the syntax of .gitignore: `*.rs`, `src/**`, `!*.lock`."},
             "case_insensitive": {"type": "boolean"},
             "context": {"type": "integer", "minimum": 0, "maximum": MAX_CONTEXT, "description": "How many lines to show around each match."},
         },
         "required": ["pattern"],
         "additionalProperties": false,
     });
-    let description = "Finds lines that match a regular expression, as `path:line: text`; ignored and binary files are left out.";
+    let description = "Searches files for lines that match a regular expression. Returns each line as `path:line: text`. Skips ignored and binary files.";
     declare(Builtin::SearchFiles, description, parameters)
 }
 
@@ -71,23 +73,19 @@ pub(super) fn plan<'a>(
     let arguments: Arguments = read_arguments(arguments)?;
     let matcher = RegexMatcherBuilder::new()
         .multi_line(true)
-        // In this order: `$` is before a `\r` too, and a line ends with `\n` all the same.
+        // The order matters: `crlf` lets `$` match before `\r`, and would set the line terminator
+        // to `\r\n`.
         .crlf(true)
         .line_terminator(Some(b'\n'))
         .case_insensitive(arguments.case_insensitive)
         .size_limit(MAX_REGEX_BYTES)
         .dfa_size_limit(MAX_REGEX_BYTES)
         .build(&arguments.pattern)
-        .map_err(|error| {
-            format!("`pattern` is no regular expression that can be searched for: {error}")
-        })?;
-    let globs = list_files::globs(arguments.glob.as_deref())?;
-    let spot = toolbox.files.readable(&arguments.path)?;
-    let title = format!("search {} for {}", spot.shown(), arguments.pattern);
-    let preview = Preview {
-        title,
-        detail: None,
-    };
+        .map_err(|error| format!("`pattern` can't be used as a regular expression: {error}"))?;
+    let globs = list_files::compile_globs(arguments.glob.as_deref())?;
+    let spot = toolbox.files.find_readable(&arguments.path)?;
+    let title = format!("search {} for {}", spot.display(), arguments.pattern);
+    let preview = Preview::titled(title);
     let context = arguments.context.min(MAX_CONTEXT);
     Ok(plan_action(preview, false, move |line| {
         let limit = Limit::new(tool, line);
@@ -98,7 +96,7 @@ pub(super) fn plan<'a>(
     }))
 }
 
-/// A search under way.
+/// A search in progress.
 struct Search<'a> {
     matcher: &'a RegexMatcher,
     searcher: Searcher,
@@ -106,7 +104,7 @@ struct Search<'a> {
     text: String,
     matches: usize,
     is_cut: bool,
-    /// Files that were left out as their names tell secrets.
+    /// The number of files that were skipped because their names suggest secrets.
     secrets: usize,
     unreadable: usize,
 }
@@ -136,7 +134,7 @@ impl<'a> Search<'a> {
         let unreadable = match spot.found {
             Found::File => {
                 let file = spot.open();
-                self.file(&spot.path, move || file.map_err(io::Error::other));
+                self.search_file(&spot.path, move || file.map_err(io::Error::other));
                 0
             }
             _ => {
@@ -149,7 +147,7 @@ impl<'a> Search<'a> {
                 };
                 walk.run(spot, &mut |entry| {
                     if entry.kind.is_file() && list_files::selects(globs, entry.path) {
-                        self.file(entry.path, || open(entry.directory, entry.name));
+                        self.search_file(entry.path, || open(entry.directory, entry.name));
                     }
                     if self.is_cut {
                         ControlFlow::Break(())
@@ -160,17 +158,17 @@ impl<'a> Search<'a> {
             }
         };
         self.unreadable += unreadable;
-        self.told()
+        self.report()
     }
 
     /// Searches a file.
-    fn file(&mut self, path: &Path, open: impl FnOnce() -> io::Result<File>) {
+    fn search_file(&mut self, path: &Path, open: impl FnOnce() -> io::Result<File>) {
         if is_sensitive(path) {
             self.secrets += 1;
             return;
         }
         let mut found = FoundLines {
-            path: preview::one_line(&shown(path)),
+            path: preview::one_line(&display_path(path)),
             left: MAX_MATCHES - self.matches,
             text: String::new(),
             matches: 0,
@@ -188,7 +186,7 @@ impl<'a> Search<'a> {
         match searched {
             Ok(()) if found.is_binary => {}
             Err(_) if !self.limit.is_over() => self.unreadable += 1,
-            // Of a file that could not be searched to its end for want of time, what was found counts.
+            // If the time ended while the file was searched, keep the matches so far.
             Ok(()) | Err(_) => {
                 self.text.push_str(&found.text);
                 self.matches += found.matches;
@@ -197,9 +195,9 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Says what was found and what was left out.
-    fn told(self) -> Result<String, String> {
-        let unfinished = self.limit.told()?;
+    /// Writes the matches, and what was left out.
+    fn report(self) -> Result<String, String> {
+        let unfinished = self.limit.describe_stop()?;
         let mut text = self.text;
         if self.matches == 0 && unfinished.is_none() {
             text.push_str("No line matches.\n");
@@ -207,14 +205,14 @@ impl<'a> Search<'a> {
         if self.is_cut {
             _ = writeln!(
                 text,
-                "Only the first {MAX_MATCHES} matches are shown; narrow the pattern, the path or the glob."
+                "Only the first {MAX_MATCHES} matches are shown. Narrow `pattern`, `path` or `glob`."
             );
         }
         if self.secrets > 0 {
             let count = self.secrets;
             _ = writeln!(
                 text,
-                "Files not searched, as their names say that they hold secrets: {count}."
+                "Files not searched because their names suggest secrets: {count}."
             );
         }
         if self.unreadable > 0 {
@@ -229,10 +227,10 @@ impl<'a> Search<'a> {
     }
 }
 
-/// What is found in one file.
+/// The matches in one file.
 struct FoundLines {
     path: String,
-    /// How many more matches may be shown.
+    /// The number of matches that may still be shown.
     left: usize,
     text: String,
     matches: usize,
@@ -305,12 +303,12 @@ mod tests {
             RegexMatcher::new_line_matcher("two").unwrap(),
         );
         let mut search = Search::new(&matcher, 0, &limit);
-        search.file(Path::new("a"), || open("a"));
+        search.search_file(Path::new("a"), || open("a"));
         limit.run_out();
-        search.file(Path::new("b"), || open("b"));
-        insta::assert_snapshot!(search.told().unwrap(), @"
+        search.search_file(Path::new("b"), || open("b"));
+        insta::assert_snapshot!(search.report().unwrap(), @"
         a:2: two
-        Not finished: the call took more than 120 s. Ask for less; the person can allow more with `conversation.tools.search_files.timeout_secs`.
+        Not finished: the call took more than 120 s. Ask for less. The user can raise the limit with `conversation.tools.search_files.timeout_secs`.
         ");
     }
 }

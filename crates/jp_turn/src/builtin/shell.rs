@@ -1,7 +1,8 @@
-//! `shell`: a shell on a terminal of its own, which stays.
+//! `shell`: a shell session on its own terminal.
 //!
-//! It is a stateful tool like any other: [`serve`] is the process behind it, which `jp shell-session` runs. What the
-//! model sends is typed into the terminal; what comes until the prompt is back is the answer.
+//! It is a stateful tool like any other. [`serve`] is the process behind it, which `jp
+//! shell-session` runs. It types the model's text into the terminal, and returns the output until
+//! the prompt is back.
 
 mod output;
 #[cfg(unix)]
@@ -15,50 +16,47 @@ use serde_json::{Map, Value, json};
 
 #[cfg(unix)]
 pub use self::serve::serve;
-use super::kind::Builtin;
-use crate::{Action, Source, Stateful, Tool};
+use super::{declare::declare, kind::Builtin};
+use crate::{Action, Stateful, Tool};
 
 /// The subcommand of `jp` that serves a session.
 pub(crate) const SUBCOMMAND: &str = "shell-session";
 
-/// How much of a result the model is shown, in bytes; a shell is talked to often.
+/// The maximum text of a result, in bytes. It is less than for other tools, because a shell is
+/// called often.
 const MAX_OUTPUT_BYTES: usize = 64_000;
 
-/// What a call is told where the configuration says that the tool does not live on.
+/// The error if the configuration makes the tool one that is not stateful.
 pub(super) const NOT_STATEFUL: &str =
-    "The shell is a tool that lives on between calls; it is configured as one that does not.";
+    "The tool `shell` has to be stateful, but the configuration says that it is not.";
 
-const DESCRIPTION: &str = "A shell session that stays: directory, variables and running programs are kept between calls. \
-    `spawn` starts it, `apply` types into it and returns what came until the prompt is back, `fetch` returns what came \
-    since, `abort` ends it and all that it started.";
+const DESCRIPTION: &str = "A shell session that keeps its directory, its variables and its running programs between calls. \
+    `spawn` starts it. `apply` types into it and returns the output until the prompt is back. `fetch` returns new \
+    output. `abort` ends the session and everything that it started.";
 
 pub(super) fn tool() -> Tool {
     let parameters = json!({
         "type": "object",
         "properties": {
-            "text": {"type": "string", "description": "What is typed, with a newline after it: a command, or the input of a program that runs."},
-            "keys": {"type": "string", "enum": Key::ALL.map(Key::name), "description": "A key that is pressed instead."},
-            "wait_secs": {"type": "number", "minimum": 0, "maximum": 100, "description": "How long to wait for the prompt; 10 by default."},
+            "text": {"type": "string", "description": "The text to type: a command, or input for a running program. A newline is added."},
+            "keys": {"type": "string", "enum": Key::ALL.map(Key::name), "description": "A key to press instead of typing `text`."},
+            "wait_secs": {"type": "number", "minimum": 0, "maximum": 100, "description": "How many seconds to wait for the prompt. Default: 10."},
         },
         "additionalProperties": false,
     });
-    let Value::Object(parameters) = parameters else {
-        unreachable!("an object was written")
-    };
     let actions = vec![Action::Spawn, Action::Fetch, Action::Apply, Action::Abort];
     Tool {
-        description: DESCRIPTION.to_owned(),
         max_output_bytes: MAX_OUTPUT_BYTES,
         stateful: Some(Stateful {
             actions,
             keep: false,
         }),
-        ..Tool::new("shell", parameters, Source::Builtin(Builtin::Shell))
+        ..declare(Builtin::Shell, DESCRIPTION, parameters)
     }
 }
 
-/// Shows what is typed, for a person.
-pub(crate) fn shown(input: &Map<String, Value>) -> String {
+/// Returns the input for the user's prompt.
+pub(crate) fn describe_input(input: &Map<String, Value>) -> String {
     let word = |key: &str| input.get(key).and_then(Value::as_str);
     match (word("text"), word("keys")) {
         (Some(text), None) => text.to_owned(),
@@ -102,7 +100,7 @@ impl Key {
         }
     }
 
-    /// Returns what a terminal sends for it.
+    /// Returns the bytes that a terminal sends for it.
     fn bytes(self) -> &'static [u8] {
         match self {
             Self::CtrlC => b"\x03",
@@ -116,7 +114,7 @@ impl Key {
     }
 }
 
-/// There are no such terminals here.
+/// Fails: this system has no such terminals.
 #[cfg(not(unix))]
 pub fn serve(
     _: impl std::io::BufRead + Send + 'static,

@@ -86,7 +86,7 @@ impl Workspace {
             .unwrap();
         let arguments = arguments.as_object().unwrap();
         plan(
-            Builtin::named(name).unwrap(),
+            Builtin::from_name(name).unwrap(),
             tool,
             arguments,
             &self.toolbox,
@@ -94,7 +94,7 @@ impl Workspace {
         )
     }
 
-    /// Makes a call; the error is why it is not even offered to the person.
+    /// Makes a call; the error is why it is not even offered to the user.
     fn call(&self, name: &str, arguments: &Value) -> Result<Called, String> {
         self.call_on(name, arguments, &Line::unheard(false))
     }
@@ -150,10 +150,10 @@ impl Called {
 }
 
 #[test]
-fn readers_run_unasked_and_all_others_ask() {
+fn only_readers_run_without_a_prompt() {
     for builtin in Builtin::ALL {
         let tool = builtin.tool();
-        assert_eq!(Builtin::named(&tool.name), Some(builtin));
+        assert_eq!(Builtin::from_name(&tool.name), Some(builtin));
         assert_eq!(
             tool.permission == Permission::Unattended,
             builtin.is_reader(),
@@ -184,5 +184,5 @@ fn readers_run_unasked_and_all_others_ask() {
             "refresh_resource"
         ]
     );
-    assert_eq!(Builtin::named("format_disk"), None);
+    assert_eq!(Builtin::from_name("format_disk"), None);
 }

@@ -1,22 +1,23 @@
-//! Detects a model's arguments inside code that a command passes to an interpreter: `sh -c 'grep {{…}} notes'`.
+//! Detects a model's arguments inside code that a command passes to an interpreter: `sh -c 'grep
+//! {{…}} notes'`.
 //!
-//! An argument goes into its word as it is. The interpreter reads all of the word as code, so whoever writes the
-//! argument could run anything.
+//! An argument goes into its word unchanged. The interpreter reads the whole word as code, so a
+//! model that writes the argument could run anything.
 
 mod awk_and_sed;
 
 use super::template::holds_words_of_model;
 
-/// How an interpreter receives code.
+/// The way in which an interpreter receives code.
 #[derive(Clone, Copy)]
 enum Code {
     /// As the first word after its options, if `c` is among these.
-    OfShell,
+    Shell,
     /// With an option.
     Options(Options),
     /// As the first operand or with an option, among options that may hide which word is code.
-    OfAwk,
-    OfSed,
+    Awk,
+    Sed,
     /// As all words after one of these options.
     Rest(&'static [&'static str]),
 }
@@ -119,25 +120,25 @@ const FISH: Options = Options {
 
 /// The names are without a version: `python3.12` is `python`.
 const INTERPRETERS: [(&str, Code); 29] = [
-    ("sh", Code::OfShell),
-    ("bash", Code::OfShell),
-    ("dash", Code::OfShell),
-    ("ash", Code::OfShell),
-    ("ksh", Code::OfShell),
-    ("mksh", Code::OfShell),
-    ("zsh", Code::OfShell),
-    ("csh", Code::OfShell),
-    ("tcsh", Code::OfShell),
+    ("sh", Code::Shell),
+    ("bash", Code::Shell),
+    ("dash", Code::Shell),
+    ("ash", Code::Shell),
+    ("ksh", Code::Shell),
+    ("mksh", Code::Shell),
+    ("zsh", Code::Shell),
+    ("csh", Code::Shell),
+    ("tcsh", Code::Shell),
     ("fish", Code::Options(FISH)),
     ("python", Code::Options(PYTHON)),
     ("pypy", Code::Options(PYTHON)),
-    ("awk", Code::OfAwk),
-    ("gawk", Code::OfAwk),
-    ("mawk", Code::OfAwk),
-    ("nawk", Code::OfAwk),
-    ("original-awk", Code::OfAwk),
-    ("sed", Code::OfSed),
-    ("gsed", Code::OfSed),
+    ("awk", Code::Awk),
+    ("gawk", Code::Awk),
+    ("mawk", Code::Awk),
+    ("nawk", Code::Awk),
+    ("original-awk", Code::Awk),
+    ("sed", Code::Sed),
+    ("gsed", Code::Sed),
     ("perl", Code::Options(PERL)),
     ("ruby", Code::Options(RUBY)),
     ("lua", Code::Options(LUA)),
@@ -244,12 +245,13 @@ const WRAPPERS: [(&str, Options, usize); 12] = [
     ),
 ];
 
-/// What a word is to a program.
+/// The role of a word for a program.
 enum Part<'w> {
     Flag,
     /// An option whose value is the next word.
     BeforeValue,
-    /// An option of code; `None` where the code is the next word. After one that is last no option follows.
+    /// An option of code; `None` where the code is the next word. After one that is last no option
+    /// follows.
     Code {
         glued: Option<&'w str>,
         is_last: bool,
@@ -311,29 +313,30 @@ impl Options {
     }
 }
 
-/// Returns the first word that is code with words of the model's in it, also where other programs run the interpreter
-/// (`env`, `nice`, `timeout 5`, `find -exec`).
+/// Returns the first word that is code and contains the model's words, also if other programs run
+/// the interpreter (`env`, `nice`, `timeout 5`, `find -exec`).
 pub(super) fn find(words: &[String]) -> Option<&str> {
     if let Some(argument) = find_in_env(words) {
         return Some(argument);
     }
-    let (program, rest) = program(words).split_first()?;
+    let (program, rest) = unwrap_all(words).split_first()?;
     let code = match code_of(program) {
-        Some(Code::OfShell) => of_shell(rest),
-        Some(Code::Options(options)) => of_options(rest, &options),
-        Some(Code::OfAwk) => awk_and_sed::find_in_awk(rest),
-        Some(Code::OfSed) => awk_and_sed::find_in_sed(rest),
-        Some(Code::Rest(options)) => of_rest(rest, options),
-        None if name(program) == "find" => of_find(rest),
-        None if SEARCHERS.contains(&name(program).as_str()) => None,
+        Some(Code::Shell) => find_in_shell(rest),
+        Some(Code::Options(options)) => find_in_options(rest, &options),
+        Some(Code::Awk) => awk_and_sed::find_in_awk(rest),
+        Some(Code::Sed) => awk_and_sed::find_in_sed(rest),
+        Some(Code::Rest(options)) => find_in_rest(rest, options),
+        None if base_name(program) == "find" => find_in_find(rest),
+        None if SEARCHERS.contains(&base_name(program).as_str()) => None,
         // A program that isn't known may run what its words name: `docker exec web sh -c …`.
         None => {
             return (0..rest.len())
                 .map(|index| &rest[index..])
                 .find_map(|words| match &words[0] {
                     start if code_of(start).is_some() => find(words),
-                    // An interpreter that env runs is a start of its own.
-                    start if name(start) == "env" => find_in_env(words),
+                    // An interpreter that env runs is found as a start itself, so only `env -S`
+                    // matters here.
+                    start if base_name(start) == "env" => find_in_env(words),
                     _ => None,
                 });
         }
@@ -345,7 +348,7 @@ pub(super) fn find(words: &[String]) -> Option<&str> {
 const SEARCHERS: [&str; 6] = ["ack", "ag", "egrep", "fgrep", "grep", "rg"];
 
 /// Returns the words from the program on that wrappers run at last.
-fn program(words: &[String]) -> &[String] {
+fn unwrap_all(words: &[String]) -> &[String] {
     let mut words = words;
     while let Some(inner) = unwrap_program(words) {
         words = inner;
@@ -356,7 +359,7 @@ fn program(words: &[String]) -> &[String] {
 /// Returns the words that a wrapper runs, if they begin with one.
 fn unwrap_program(words: &[String]) -> Option<&[String]> {
     let (first, mut rest) = words.split_first()?;
-    let name = name(first);
+    let name = base_name(first);
     let (_, options, operands) = WRAPPERS.iter().find(|(known, ..)| *known == name)?;
     while let Some((word, after)) = rest.split_first() {
         rest = match options.read(word) {
@@ -370,11 +373,11 @@ fn unwrap_program(words: &[String]) -> Option<&[String]> {
     Some(rest.get(*operands..).unwrap_or_default())
 }
 
-/// Returns an argument of the model's that `env -S` splits into words, and so may make any command of, also where
-/// another wrapper runs env.
+/// Returns an argument of the model's that `env -S` splits into words, and so may make any command
+/// of, also where another wrapper runs env.
 fn find_in_env(words: &[String]) -> Option<&str> {
     let (program, rest) = words.split_first()?;
-    if name(program) == "env" && splits_words(rest) {
+    if base_name(program) == "env" && splits_words(rest) {
         return rest
             .iter()
             .map(String::as_str)
@@ -408,22 +411,23 @@ fn splits_words(words: &[String]) -> bool {
 }
 
 /// Returns the code that `find` has an interpreter run.
-fn of_find(words: &[String]) -> Option<&str> {
+fn find_in_find(words: &[String]) -> Option<&str> {
     const RUNS: [&str; 4] = ["-exec", "-execdir", "-ok", "-okdir"];
     let starts = (0..words.len()).filter(|index| RUNS.contains(&words[*index].as_str()));
     // What stands behind the `;` is find's own.
     let run = |index: usize| words[index + 1..].split(|word| word == ";").next();
-    // A find that it runs has starts of its own among these: to look into it again would take exponential time.
+    // The `-exec` of a nested find is among these starts. Following the nested find as well would
+    // take exponential time.
     let is_find = |run: &&[String]| {
-        program(run)
+        unwrap_all(run)
             .first()
-            .is_some_and(|program| name(program) == "find")
+            .is_some_and(|program| base_name(program) == "find")
     };
     let run = |index: usize| run(index).filter(|run| !is_find(run));
     starts.into_iter().find_map(|index| find(run(index)?))
 }
 
-fn name(program: &str) -> String {
+fn base_name(program: &str) -> String {
     let name = program
         .rsplit(['/', '\\'])
         .next()
@@ -433,7 +437,7 @@ fn name(program: &str) -> String {
 }
 
 fn code_of(program: &str) -> Option<Code> {
-    let name = name(program);
+    let name = base_name(program);
     let name = name
         .trim_end_matches(|character: char| character.is_ascii_digit() || ".-".contains(character));
     INTERPRETERS
@@ -443,7 +447,7 @@ fn code_of(program: &str) -> Option<Code> {
 }
 
 /// Returns a shell's code (POSIX, "sh": options may follow `-c`).
-fn of_shell(words: &[String]) -> Option<&str> {
+fn find_in_shell(words: &[String]) -> Option<&str> {
     const WITH_VALUE: [&str; 2] = ["--rcfile", "--init-file"];
     let mut is_code = false;
     let mut words = words.iter();
@@ -462,9 +466,9 @@ fn of_shell(words: &[String]) -> Option<&str> {
     None
 }
 
-/// Returns the code of the first option whose code has words of the model's; what stands behind a script is the
-/// script's own.
-fn of_options<'w>(words: &'w [String], options: &Options) -> Option<&'w str> {
+/// Returns the code of the first option whose code has words of the model's; what stands behind a
+/// script is the script's own.
+fn find_in_options<'w>(words: &'w [String], options: &Options) -> Option<&'w str> {
     let mut rest = words;
     while let Some((word, after)) = rest.split_first() {
         let next = after.first().map(String::as_str);
@@ -486,7 +490,7 @@ fn of_options<'w>(words: &'w [String], options: &Options) -> Option<&'w str> {
     None
 }
 
-fn of_rest<'w>(words: &'w [String], options: &[&str]) -> Option<&'w str> {
+fn find_in_rest<'w>(words: &'w [String], options: &[&str]) -> Option<&'w str> {
     let from = words
         .iter()
         .position(|word| options.contains(&word.to_ascii_lowercase().as_str()))?;
@@ -604,7 +608,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_beside_code_and_what_the_person_wrote_are_not() {
+    fn arguments_outside_code_are_not_found() {
         for line in [
             "sh -c 'grep -- \"$1\" notes' sh {{tool.arguments.word}}",
             "sh -c 'cd \"$0\"; echo {{tool.name}} {{tool.options.to}}' {{context.root}}",

@@ -4,18 +4,19 @@ use std::cell::Cell;
 
 use serde_json::Value;
 
-/// Fills in the placeholders of one word: `{{context}}` is the whole document, `{{tool.arguments.NAME}}`,
-/// `{{context.root}}` and the like are parts of it by their path.
+/// Fills in the placeholders of one word: `{{context}}` is the whole document,
+/// `{{tool.arguments.NAME}}`, `{{context.root}}` and the like are parts of it by their path.
 ///
-/// A string goes in bare, anything else as JSON; what is absent or null is nothing. Braces around anything else are
-/// part of the word. What goes in is not looked at again, and the word stays one word.
+/// A string goes in bare, anything else as JSON; what is absent or null is nothing. Braces around
+/// anything else are part of the word. What goes in is not looked at again, and the word stays one
+/// word.
 pub(crate) fn fill(word: &str, document: &Value) -> String {
-    filled(word, &|path| part(path, document))
+    fill_with(word, &|path| part(path, document))
 }
 
 /// Like [`fill`], but for what stands for all of the document or for all of the tool.
 pub(crate) fn fill_parts(word: &str, document: &Value) -> String {
-    filled(word, &|path| {
+    fill_with(word, &|path| {
         if matches!(path, "context" | "tool") {
             None
         } else {
@@ -24,7 +25,8 @@ pub(crate) fn fill_parts(word: &str, document: &Value) -> String {
     })
 }
 
-/// Returns whether words of a model go into a word: arguments, answers, or a document that has them.
+/// Returns whether words of a model go into a word: arguments, answers, or a document that has
+/// them.
 pub(crate) fn holds_words_of_model(word: &str) -> bool {
     let holds = Cell::new(false);
     let is_of_model = |path: &str| {
@@ -36,14 +38,14 @@ pub(crate) fn holds_words_of_model(word: &str) -> bool {
         };
         matches!(path, "context" | "tool") || below("tool.arguments") || below("tool.answers")
     };
-    filled(word, &|path| {
+    fill_with(word, &|path| {
         holds.set(holds.get() || is_of_model(path));
         part(path, &Value::Null)
     });
     holds.get()
 }
 
-fn filled(word: &str, part: &dyn Fn(&str) -> Option<String>) -> String {
+fn fill_with(word: &str, part: &dyn Fn(&str) -> Option<String>) -> String {
     let mut filled = String::new();
     let mut rest = word;
     while let Some((before, after)) = rest.split_once("{{") {

@@ -89,8 +89,8 @@ fn conversation() -> Vec<EventKind> {
     ]
 }
 
-/// What the cache goes by: all of a request up to its end, without the marks that move, and where a server tells the
-/// model nothing of a schema, from the system prompt on.
+/// What the cache goes by: all of a request up to its end, without the marks that move, and where a
+/// server tells the model nothing of a schema, from the system prompt on.
 fn cached(format: Format, body: &str) -> String {
     let body = match format {
         Format::Chat | Format::Ollama => &body[body.find(r#""messages""#).unwrap()..],
@@ -106,7 +106,7 @@ fn question_follows_the_bytes_of_the_request_before_it_in_every_format() {
         let before = cached(format, &encoded(format, &conversation[..1]));
         let asked = encoded(
             format,
-            &[&conversation[..], &aside(&asking(), &["2"], format)].concat(),
+            &[&conversation[..], &build_aside(&asking(), &["2"], format)].concat(),
         );
         let shared = before.trim_end_matches(['}', ']']);
         assert!(
@@ -130,9 +130,10 @@ fn question_follows_the_bytes_of_the_request_before_it_in_every_format() {
 }
 
 #[test]
-fn question_names_who_asks_and_what_to_write() {
+fn question_names_the_tool_with_an_instruction() {
     let asked = |format| {
-        let EventKind::ChatRequest(request) = aside(&asking(), &[], format).pop().unwrap() else {
+        let EventKind::ChatRequest(request) = build_aside(&asking(), &[], format).pop().unwrap()
+        else {
             panic!()
         };
         (
@@ -147,7 +148,7 @@ fn question_names_who_asks_and_what_to_write() {
     The tool "merge" asks: Into which?
     Its default is "main".
 
-    Answer with one JSON object and nothing around it, and call no tool now. It must fit this JSON Schema:
+    Answer with one JSON object and nothing else. Do not call a tool. It must match this JSON Schema:
     {"type":"object","properties":{"branch":{"type":"string","enum":["main","next"]}},"required":["branch"],"additionalProperties":false}
     "#);
     assert_eq!(schema, None);
@@ -156,7 +157,7 @@ fn question_names_who_asks_and_what_to_write() {
     The tool "merge" asks: Into which?
     Its default is "main".
 
-    Answer with one JSON object and nothing around it, and call no tool now. The answer is its `branch`.
+    Answer with one JSON object and nothing else. Do not call a tool. Put the answer in its property `branch`.
     "#);
     insta::assert_snapshot!(schema.unwrap(), @r#"{"type":"object","properties":{"branch":{"type":"string","enum":["main","next"]}},"required":["branch"],"additionalProperties":false}"#);
 }
@@ -166,7 +167,7 @@ fn references_of_a_schema_lead_to_where_it_is_put() {
     let tree = json!({"$ref": "#/$defs/node", "$defs": {"node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}},
         "additionalProperties": false}}});
     let input = InputRequest::new("a/b c", "Which?", tree.as_object().unwrap().clone());
-    let schema = schema(&input);
+    let schema = wrap_schema(&input);
     assert_eq!(
         schema["properties"]["a/b c"]["$ref"],
         "#/properties/a~1b%20c/$defs/node"
@@ -188,9 +189,9 @@ fn answer_is_read_bare_or_out_of_a_fence() {
         .map_err(|_| ())
         .unwrap();
     let answer = |words: &str| {
-        Said {
+        ModelReply {
             words: words.to_owned(),
-            ..Said::default()
+            ..ModelReply::default()
         }
         .answer("ok", &schema)
     };
@@ -205,16 +206,16 @@ fn answer_is_read_bare_or_out_of_a_fence() {
     for (words, fault) in [
         (
             "Yes.",
-            "it is no JSON object: expected value at line 1 column 1",
+            "it is not a JSON object: expected value at line 1 column 1",
         ),
         (
             "```",
-            "it is no JSON object: expected value at line 1 column 1",
+            "it is not a JSON object: expected value at line 1 column 1",
         ),
         (r#"{"yes": true}"#, "it has no `ok`"),
         (
             r#"{"ok": "yes"}"#,
-            "its `ok` does not fit: at its top: want boolean, but got string",
+            "its `ok` does not match the schema: at its top: want boolean, but got string",
         ),
     ] {
         assert_eq!(answer(words), Err(fault.to_owned()), "{words}");
@@ -281,7 +282,7 @@ fn inferred(replies: Vec<Reply>) -> (Result<Value, String>, Witness) {
 }
 
 #[test]
-fn answer_that_fits_is_taken_and_nothing_but_its_cost_is_recorded() {
+fn valid_answer_records_only_its_usage() {
     let (answer, witness) = inferred(vec![reply(r#"{"branch": "next"}"#, "stop")]);
     assert_eq!(answer, Ok(json!("next")));
     assert_eq!(witness.told, ["record Usage("]);
@@ -298,12 +299,12 @@ fn model_is_told_what_was_wrong_once() {
         (
             reply("Into next.", "stop"),
             "Into next.",
-            "it is no JSON object: expected value at line 1 column 1",
+            "it is not a JSON object: expected value at line 1 column 1",
         ),
         (
             reply(r#"{"branch": "old"}"#, "stop"),
             r#"{"branch": "old"}"#,
-            "its `branch` does not fit: at its top: value must be one of 'main', 'next'",
+            "its `branch` does not match the schema: at its top: value must be one of 'main', 'next'",
         ),
         (
             reply(r#"{"bra"#, "length"),
@@ -333,7 +334,7 @@ fn model_is_told_what_was_wrong_once() {
             })
             .collect();
         let answer = (!said.is_empty()).then(|| format!("Message({said:?})"));
-        let start = format!("This is no answer to the question: {fault}.");
+        let start = format!("This does not answer the question: {fault}.");
         assert_eq!(more.len(), 1 + usize::from(answer.is_some()), "{more:?}");
         assert!(answer.is_none_or(|answer| more[0] == answer), "{more:?}");
         assert!(more.last().unwrap().starts_with(&start), "{more:?}");

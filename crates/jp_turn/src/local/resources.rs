@@ -16,10 +16,10 @@ use crate::Surroundings;
 
 /// Makes the `file:` URIs of a local tool's resources canonical, and says which could not be.
 ///
-/// `file:src/a.rs` is a path from the workspace root. Links are resolved as far as there is a file. Inside the
-/// workspace the result is `file:///…`, outside it is `external:…`; query and fragment stay. A resource without a
-/// name, or without a MIME type, gets what its path says. `http(s):` URIs become canonical too, other URIs are kept
-/// byte for byte.
+/// `file:src/a.rs` is a path from the workspace root. Links are resolved as far as there is a file.
+/// Inside the workspace the result is `file:///…`, outside it is `external:…`; query and fragment
+/// stay. A resource without a name, or without a MIME type, gets what its path says. `http(s):`
+/// URIs become canonical too, other URIs are kept byte for byte.
 pub(crate) fn with_canonical_uris(
     mut response: ToolResponse,
     surroundings: &Surroundings,
@@ -74,8 +74,8 @@ fn identify(resource: &mut Resource, place: &Place) -> Result<(), String> {
 fn cause(error: &UriError) -> &'static str {
     match error {
         UriError::RemoteHost { .. } => " of this machine: what follows two slashes is a host",
-        UriError::EncodedSeparator(_) => ": a name in it holds an encoded separator",
-        UriError::Nul(_) => ": a name in it holds a NUL",
+        UriError::EncodedSeparator(_) => ": a name in it contains an encoded separator",
+        UriError::Nul(_) => ": a name in it contains a NUL",
         UriError::NotUtf8(_) => ": a name in it is not UTF-8",
         UriError::NotFile(_) | UriError::Relative(_) | UriError::Device(_) => "",
     }
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_the_workspace_have_canonical_uris_and_names() {
+    fn files_of_the_workspace_get_canonical_uris() {
         let directory = tempfile::tempdir().unwrap();
         let root = canonical_path(directory.path()).unwrap();
         fs::create_dir(root.join("src")).unwrap();
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_a_file_is_kept_and_what_is_not_is_told_by_its_path_and_content() {
+    fn missing_name_or_type_is_filled_in() {
         let root = tempfile::tempdir().unwrap();
         let surroundings = Surroundings {
             root: root.path().to_owned(),
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn other_uris_stay_and_what_names_no_file_is_said() {
+    fn uri_that_names_no_file_is_refused() {
         let root = tempfile::tempdir().unwrap();
         let http = identified(
             root.path(),

@@ -1,26 +1,26 @@
-//! A command line as a person reads it.
+//! A command line for the user to read.
 
 use crate::excerpt;
 
-/// How many characters of a word are shown.
+/// The number of characters of a word in a title.
 const SHOWN: usize = 80;
 
 /// Joins the words of a command as a shell would read them, on one line.
-pub(super) fn line(words: &[String]) -> String {
+pub(super) fn join_words(words: &[String]) -> String {
     words
         .iter()
-        .map(|word| quoted(word))
+        .map(|word| quote(word))
         .collect::<Vec<_>>()
         .join(" ")
 }
 
-/// Like [`line`], with the middle of long words left out; `None` where none is long.
+/// Like [`join_words`], with the middle of long words left out; `None` where none is long.
 pub(super) fn short_line(words: &[String]) -> Option<String> {
     let is_long = |word: &String| word.chars().count() > SHOWN;
     if !words.iter().any(is_long) {
         return None;
     }
-    Some(line(
+    Some(join_words(
         &words
             .iter()
             .map(|word| excerpt::ends(word, SHOWN))
@@ -28,8 +28,9 @@ pub(super) fn short_line(words: &[String]) -> Option<String> {
     ))
 }
 
-/// Quotes a word where a shell needs it, and writes out what can't be seen or would steer a terminal.
-fn quoted(word: &str) -> String {
+/// Quotes a word if a shell needs it, and escapes characters that are invisible or control a
+/// terminal.
+fn quote(word: &str) -> String {
     let is_hidden = |c: char| {
         c.is_control()
             || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
@@ -60,13 +61,13 @@ mod tests {
     #[test]
     fn words_are_quoted_where_a_shell_would_take_them_apart() {
         let plain = words(&["grep", "-n", "a b", "$(id)", "it's", "", "src/*.rs"]);
-        insta::assert_snapshot!(line(&plain), @r#"grep -n 'a b' '$(id)' "it's" '' 'src/*.rs'"#);
+        insta::assert_snapshot!(join_words(&plain), @r#"grep -n 'a b' '$(id)' "it's" '' 'src/*.rs'"#);
     }
 
     #[test]
     fn what_can_not_be_seen_is_written_out() {
         let hidden = words(&["a\nb\t'c'", "\x1b[2J", "x\u{202e}y", "\0"]);
-        insta::assert_snapshot!(line(&hidden), @r"$'a\nb\t\'c\'' $'\u001b[2J' $'x\u202ey' $'\u0000'");
+        insta::assert_snapshot!(join_words(&hidden), @r"$'a\nb\t\'c\'' $'\u001b[2J' $'x\u202ey' $'\u0000'");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What tools printed before there were blocks; it is read, and nothing else.
+//! The response format that tools printed before content blocks existed. jp only reads it.
 
 use jp_tool::{AnswerType, ContentBlock, InputRequest, ToolError, ToolResponse};
 use serde::Deserialize;
@@ -7,7 +7,7 @@ use serde_json::Value;
 /// The older response of a tool.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum Outcome {
+pub(super) enum LegacyOutcome {
     Success {
         content: String,
     },
@@ -19,12 +19,12 @@ pub(super) enum Outcome {
         transient: bool,
     },
     NeedsInput {
-        question: Question,
+        question: LegacyQuestion,
     },
 }
 
 #[derive(Deserialize)]
-pub(super) struct Question {
+pub(super) struct LegacyQuestion {
     id: String,
     text: String,
     answer_type: Value,
@@ -32,7 +32,7 @@ pub(super) struct Question {
     default: Option<Value>,
 }
 
-impl Outcome {
+impl LegacyOutcome {
     /// Reads an outcome; `None` where the value is anything else.
     pub(super) fn from_json(value: &Value) -> Option<Self> {
         let outcome = Self::deserialize(value).ok()?;
@@ -43,11 +43,11 @@ impl Outcome {
     }
 }
 
-impl From<Outcome> for ToolResponse {
-    fn from(outcome: Outcome) -> Self {
+impl From<LegacyOutcome> for ToolResponse {
+    fn from(outcome: LegacyOutcome) -> Self {
         match outcome {
-            Outcome::Success { content } => Self::new([ContentBlock::text(content)]),
-            Outcome::Error {
+            LegacyOutcome::Success { content } => Self::new([ContentBlock::text(content)]),
+            LegacyOutcome::Error {
                 message,
                 trace,
                 transient,
@@ -58,8 +58,8 @@ impl From<Outcome> for ToolResponse {
                     ..Self::error([ContentBlock::text(message)])
                 }
             }
-            Outcome::NeedsInput { question } => {
-                let Question {
+            LegacyOutcome::NeedsInput { question } => {
+                let LegacyQuestion {
                     id,
                     text,
                     answer_type: kind,
@@ -76,7 +76,8 @@ impl From<Outcome> for ToolResponse {
     }
 }
 
-/// Reads `"Boolean"`, `{"Select": {"options": […]}}` and `{"type": "select", "options": […]}`, in any case.
+/// Reads `"Boolean"`, `{"Select": {"options": […]}}` and `{"type": "select", "options": […]}`, in
+/// any case.
 fn answer_type(value: &Value) -> Option<AnswerType> {
     let (name, fields) = match value {
         Value::String(name) => (name.as_str(), value),

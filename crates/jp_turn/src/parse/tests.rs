@@ -59,7 +59,7 @@ fn blocks_come_in_the_order_in_which_they_were_printed() {
 }
 
 #[test]
-fn malformed_block_costs_itself_and_a_warning() {
+fn malformed_block_is_skipped_with_a_warning() {
     let table = [
         (json!(7), "not an object"),
         (json!({"type": "video"}), "unknown block type `video`"),
@@ -151,7 +151,7 @@ fn malformed_block_costs_itself_and_a_warning() {
 }
 
 #[test]
-fn malformed_field_costs_itself_and_a_warning() {
+fn malformed_field_is_skipped_with_a_warning() {
     for (field, value) in [
         ("isError", json!("yes")),
         ("_meta", json!([])),
@@ -178,7 +178,7 @@ fn malformed_field_costs_itself_and_a_warning() {
 }
 
 #[test]
-fn error_and_status_are_read() {
+fn metadata_of_a_response_is_read() {
     let parsed = json(
         &json!({
             "content": [{"type": "text", "text": "no"}], "isError": true,
@@ -228,7 +228,7 @@ fn everything_else_is_text_as_it_is() {
 }
 
 #[test]
-fn json_may_have_space_and_a_byte_order_mark_around_it() {
+fn json_may_be_surrounded_by_white_space() {
     let parsed = printed(
         "\u{feff}\n {\"content\": [{\"type\":\"text\",\"text\":\"a\"}]}\r\n".as_bytes(),
         "",
@@ -243,14 +243,14 @@ fn nothing_is_said_to_be_nothing() {
         let parsed = printed(stdout.as_bytes(), "", End::Exited(0));
         assert_eq!(
             blocks(&parsed),
-            ["The tool returned nothing, and exited with status 0."]
+            ["The tool returned nothing and exited with status 0."]
         );
         assert!(!parsed.response.is_error);
     }
     let fine = json(&json!({"content": [], "isError": false}), 3);
     assert_eq!(
         blocks(&fine),
-        ["The tool returned nothing, and exited with status 3."]
+        ["The tool returned nothing and exited with status 3."]
     );
     let structured = json(&json!({"content": [], "structuredContent": 7}), 0);
     assert_eq!(blocks(&structured), Vec::<String>::new());
@@ -266,7 +266,7 @@ fn stderr_of_a_program_that_prints_nothing_else_is_its_output() {
 }
 
 #[test]
-fn failure_has_all_that_was_printed_and_how_it_ended() {
+fn failure_has_the_whole_output() {
     let failed = printed(b"half\n", "oops\n", End::Exited(3));
     assert!(failed.response.is_error);
     assert_eq!(
@@ -291,7 +291,7 @@ fn failure_has_all_that_was_printed_and_how_it_ended() {
         blocks(&slow),
         [
             "half\n",
-            "The tool ran for more than 1.5 seconds and was ended, with all that it had started."
+            "The tool ran for more than 1.5 seconds and was ended with every process that it had started."
         ]
     );
     assert_eq!(
@@ -401,7 +401,7 @@ fn bytes_that_are_no_text_are_replaced_with_a_warning() {
     assert_eq!(blocks(&parsed), ["caf\u{fffd}\n"]);
     assert_eq!(
         parsed.warnings,
-        ["its standard output is not all UTF-8; what could not be read is shown as \u{fffd}"]
+        ["its standard output is not valid UTF-8; invalid bytes are shown as \u{fffd}"]
     );
 }
 
@@ -417,7 +417,7 @@ fn gap_in_the_output_is_said_where_it_is() {
     });
     assert_eq!(
         blocks(&parsed),
-        ["1234\n[8 bytes that were printed here are not kept]\n2345"]
+        ["1234\n[8 bytes of the output are missing here]\n2345"]
     );
     let said = "it printed 16 bytes to its standard output, and jp keeps at most 64000000: 8 bytes in the middle are lost; make it print less, or write to a file";
     assert_eq!(parsed.warnings, [said]);
@@ -459,7 +459,7 @@ fn output_with_a_gap_is_text_even_if_it_looks_whole() {
         end: End::Exited(0),
         was_held: false,
     };
-    assert!(blocks(&parse_command_output(captured))[0].contains("are not kept"));
+    assert!(blocks(&parse_command_output(captured))[0].contains("are missing here"));
 }
 
 #[test]

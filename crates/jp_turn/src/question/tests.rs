@@ -40,11 +40,12 @@ fn texts(blocks: &[ContentBlock]) -> String {
     blocks.iter().map(text).collect::<Vec<_>>().join("|")
 }
 
-/// Runs a tool that does `act`; what the person is asked is answered by `person`, and the model by `model`.
+/// Runs a tool that does `act`; what the user is asked is answered by `user`, and the model by
+/// `model`.
 fn course(
     tool: &Tool,
     act: impl FnMut(&Map<String, Value>) -> Vec<ContentBlock> + Send,
-    person: impl FnMut(&Question) -> Option<Reply>,
+    user: impl FnMut(&Question) -> Option<Reply>,
     model: impl FnMut(&Inquiry) -> Result<Value, String>,
 ) -> (String, Seen) {
     let root = tempfile::tempdir().unwrap();
@@ -64,9 +65,9 @@ fn course(
         let run = scope.spawn(|| {
             let (line, mut act) = (line, act);
             let mut act: Act<'_> = Box::new(move |answers, _| ToolResponse::new(act(answers)));
-            answered(&call, tool, &toolbox, &line, &mut act)
+            run_with_answers(&call, tool, &toolbox, &line, &mut act)
         });
-        let seen = answer_wishes(wished, person, model);
+        let seen = answer_wishes(wished, user, model);
         let response = run.join().unwrap();
         (
             format!(
@@ -81,7 +82,7 @@ fn course(
 
 fn answer_wishes(
     mut wished: UnboundedReceiver<Wish>,
-    mut person: impl FnMut(&Question) -> Option<Reply>,
+    mut user: impl FnMut(&Question) -> Option<Reply>,
     mut model: impl FnMut(&Inquiry) -> Result<Value, String>,
 ) -> Seen {
     let mut seen = Vec::new();
@@ -101,7 +102,7 @@ fn answer_wishes(
                     input.id,
                     texts(context)
                 ));
-                if let Some(said) = person(&question) {
+                if let Some(said) = user(&question) {
                     _ = reply.send(said);
                 }
             }
@@ -165,8 +166,8 @@ fn questions_are_asked_in_order_with_what_stands_before_each() {
         text("c"),
     ];
     let tool = tool(vec![("three", Answerer::Assistant)]);
-    let person = |_: &Question| Some(Reply::Once(json!(true)));
-    let (result, seen) = course(&tool, until_answered(blocks), person, |_| Ok(json!(false)));
+    let user = |_: &Question| Some(Reply::Once(json!(true)));
+    let (result, seen) = course(&tool, until_answered(blocks), user, |_| Ok(json!(false)));
     assert_eq!(result, r#"{"one":true,"two":true,"three":false}"#);
     insta::assert_snapshot!(seen.join("\n"), @r#"
     ask one [a] None None
@@ -180,17 +181,17 @@ fn questions_are_asked_in_order_with_what_stands_before_each() {
 }
 
 #[test]
-fn default_that_does_not_fit_is_told_of_and_ignored() {
+fn invalid_default_is_ignored_with_a_notice() {
     let question = ContentBlock::question(question("one", boolean()).with_default("perhaps"));
-    let person = |_: &Question| Some(Reply::Once(json!(true)));
+    let user = |_: &Question| Some(Reply::Once(json!(true)));
     let (_, seen) = course(
         &tool(vec![]),
         until_answered(vec![question.clone()]),
-        person,
+        user,
         no_model,
     );
     insta::assert_snapshot!(seen.join("\n"), @r#"
-    notice: the default of "one?", which `merge` asks, does not fit: at its top: want boolean, but got string
+    notice: the default for "one?", asked by `merge`, is invalid: at its top: want boolean, but got string
     ask one [] None None
     keep 1.one "user" true
     "#);
@@ -209,11 +210,11 @@ fn default_that_does_not_fit_is_told_of_and_ignored() {
 #[test]
 fn answer_that_does_not_fit_is_asked_for_again() {
     let replies = RefCell::new(vec![json!(true), json!("yes")]);
-    let person = |_: &Question| Some(Reply::Once(replies.borrow_mut().pop().unwrap()));
+    let user = |_: &Question| Some(Reply::Once(replies.borrow_mut().pop().unwrap()));
     let (result, seen) = course(
         &tool(vec![]),
         until_answered(vec![asks("one", boolean())]),
-        person,
+        user,
         no_model,
     );
     assert_eq!(result, r#"{"one":true}"#);
@@ -224,20 +225,20 @@ fn answer_that_does_not_fit_is_asked_for_again() {
 
     let large = "x".repeat(MAX_ANSWER_BYTES);
     let replies = RefCell::new(vec![Reply::Declined, Reply::Once(json!(large))]);
-    let person = |_: &Question| replies.borrow_mut().pop();
+    let user = |_: &Question| replies.borrow_mut().pop();
     let (result, seen) = course(
         &tool(vec![]),
         until_answered(vec![asks("one", json!({}))]),
-        person,
+        user,
         no_model,
     );
     assert!(
-        seen[1].contains("it has 1000002 bytes, and 1000000 are the most"),
+        seen[1].contains("it has 1000002 bytes; the limit is 1000000"),
         "{seen:?}"
     );
     assert_eq!(
         result,
-        "error: The person gave no answer to \"one?\", which `merge` asks."
+        "error: The user did not answer \"one?\", asked by `merge`."
     );
 }
 
@@ -265,7 +266,7 @@ fn default_is_taken_where_the_model_gives_no_answer() {
     assert_eq!(result, r#"{"one":true}"#);
     insta::assert_snapshot!(seen.join("\n"), @r#"
     infer one []
-    notice: `merge` asks "one?"; the model gave no answer: a tool was called, so its default is taken: true
+    notice: `merge` asks "one?"; the model gave no answer: a tool was called, so jp uses the default: true
     keep 1.one "default" true
     "#);
 }
@@ -279,7 +280,7 @@ fn question_without_an_answer_is_an_error_that_names_the_setting() {
         nobody,
         no_model,
     );
-    insta::assert_snapshot!(result, @r#"error: `merge` asks "one?", and the model gave no answer: a tool was called. The answer can be configured at conversation.tools.merge.questions.one.answer."#);
+    insta::assert_snapshot!(result, @r#"error: `merge` asks "one?", but the model gave no answer: a tool was called. The user can set the answer with conversation.tools.merge.questions.one.answer."#);
 }
 
 #[test]
@@ -298,7 +299,7 @@ fn configured_answer_is_given_unasked_if_it_fits() {
         nobody,
         no_model,
     );
-    insta::assert_snapshot!(result, @r#"error: `merge` asks "one?", and the answer at conversation.tools.merge.questions.one.answer does not fit: at its top: want boolean, but got string"#);
+    insta::assert_snapshot!(result, @r#"error: `merge` asks "one?", but the answer in conversation.tools.merge.questions.one.answer is invalid: at its top: want boolean, but got string"#);
 }
 
 #[test]
@@ -312,8 +313,8 @@ fn answer_for_the_turn_is_given_again_unasked() {
             vec![ContentBlock::text("done")]
         }
     };
-    let person = |_: &Question| Some(Reply::ForTurn(json!(true)));
-    let (result, seen) = course(&tool(vec![]), act, person, no_model);
+    let user = |_: &Question| Some(Reply::ForTurn(json!(true)));
+    let (result, seen) = course(&tool(vec![]), act, user, no_model);
     assert_eq!(result, "done");
     assert_eq!(seen, ["ask one [] None None", "keep 1.one \"user\" true"]);
 }
@@ -329,8 +330,8 @@ fn question_that_is_asked_again_is_kept_under_an_id_of_its_own() {
             vec![ContentBlock::text("done")]
         }
     };
-    let person = |_: &Question| Some(Reply::Once(json!(true)));
-    let (_, seen) = course(&tool(vec![]), act, person, no_model);
+    let user = |_: &Question| Some(Reply::Once(json!(true)));
+    let (_, seen) = course(&tool(vec![]), act, user, no_model);
     let kept: Vec<_> = seen
         .iter()
         .filter(|line| line.starts_with("keep"))
@@ -341,42 +342,42 @@ fn question_that_is_asked_again_is_kept_under_an_id_of_its_own() {
 
 #[test]
 fn questions_have_an_end() {
-    let person = |_: &Question| Some(Reply::Once(json!(true)));
+    let user = |_: &Question| Some(Reply::Once(json!(true)));
     let failed = |act: &mut (dyn FnMut() -> Vec<ContentBlock> + Send)| {
-        course(&tool(vec![]), |_| act(), person, no_model).0
+        course(&tool(vec![]), |_| act(), user, no_model).0
     };
-    insta::assert_snapshot!(failed(&mut || vec![asks("one", boolean())]), @r#"error: `merge` asked "one?" 3 times in one call and was given an answer each time."#);
+    insta::assert_snapshot!(failed(&mut || vec![asks("one", boolean())]), @r#"error: `merge` asked "one?" 3 times in one call and got an answer each time."#);
     let mut number = 0;
-    insta::assert_snapshot!(failed(&mut || { number += 1; vec![asks(&number.to_string(), boolean())] }), @"error: `merge` was run 30 times and still asks questions.");
-    insta::assert_snapshot!(failed(&mut || (0..51).map(|id| asks(&id.to_string(), boolean())).collect()), @"error: `merge` asks 51 questions at once; 50 can be answered.");
-    insta::assert_snapshot!(failed(&mut || vec![asks("one", boolean()), asks("one", boolean())]), @r#"error: `merge` asks two questions with the id "one" at once, so their answers can't be told apart."#);
-    insta::assert_snapshot!(failed(&mut || vec![asks("one", json!({"description": "x".repeat(MAX_SCHEMA_BYTES)}))]), @r#"error: `merge` asks "one?" with a schema of 128018 bytes; 128000 are read."#);
-    insta::assert_snapshot!(failed(&mut || vec![asks("one", json!({"type": "text"}))]), @r#"error: `merge` asks "one?" with a schema that is none: at /type: value must be one of 'array', 'boolean', 'integer', 'null', 'number', 'object', 'string'; at /type: want array, but got string"#);
+    insta::assert_snapshot!(failed(&mut || { number += 1; vec![asks(&number.to_string(), boolean())] }), @"error: `merge` ran 30 times and still asks questions.");
+    insta::assert_snapshot!(failed(&mut || (0..51).map(|id| asks(&id.to_string(), boolean())).collect()), @"error: `merge` asks 51 questions at once. The limit is 50.");
+    insta::assert_snapshot!(failed(&mut || vec![asks("one", boolean()), asks("one", boolean())]), @r#"error: `merge` asks two questions with the same id, "one", at once."#);
+    insta::assert_snapshot!(failed(&mut || vec![asks("one", json!({"description": "x".repeat(MAX_SCHEMA_BYTES)}))]), @r#"error: `merge` asks "one?" with a schema of 128018 bytes. The limit is 128000."#);
+    insta::assert_snapshot!(failed(&mut || vec![asks("one", json!({"type": "text"}))]), @r#"error: `merge` asks "one?" with an invalid schema: at /type: value must be one of 'array', 'boolean', 'integer', 'null', 'number', 'object', 'string'; at /type: want array, but got string"#);
 }
 
 #[test]
-fn what_an_event_could_not_hold_is_not_asked_and_no_answer() {
+fn question_nested_too_deeply_is_refused() {
     let deep = (0..120).fold(json!([]), |inner, _| json!([inner]));
     let blocks = |schema| until_answered(vec![asks("one", schema)]);
     let answer = deep.clone();
-    let person = move |question: &Question| {
+    let user = move |question: &Question| {
         Some(if question.fault.is_none() {
             Reply::Once(answer.clone())
         } else {
             Reply::Declined
         })
     };
-    let (result, seen) = course(&tool(vec![]), blocks(json!({})), &person, no_model);
+    let (result, seen) = course(&tool(vec![]), blocks(json!({})), &user, no_model);
     assert_eq!(
         result,
-        r#"error: The person gave no answer to "one?", which `merge` asks."#
+        r#"error: The user did not answer "one?", asked by `merge`."#
     );
     let fault = r#"ask one [] None Some("it is nested more than 100 levels deep")"#;
     assert_eq!(seen, ["ask one [] None None", fault]);
     let (result, seen) = course(
         &tool(vec![]),
         blocks(json!({"default": deep})),
-        &person,
+        &user,
         no_model,
     );
     assert_eq!(

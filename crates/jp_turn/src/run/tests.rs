@@ -242,7 +242,7 @@ fn answer_that_is_cut_off_between_two_parts_is_incomplete() {
 }
 
 #[test]
-fn answer_that_is_cut_off_after_a_call_is_incomplete_and_leaves_the_call_out() {
+fn answer_cut_off_after_a_call_leaves_the_call_out() {
     let events = [
         r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"1","name":"read","input":{}}}"#,
         r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{}"}}"#,
@@ -254,7 +254,7 @@ fn answer_that_is_cut_off_after_a_call_is_incomplete_and_leaves_the_call_out() {
         .collect();
     let course = course_of("anthropic", vec![Reply::stream(&stream)], None);
     insta::assert_snapshot!(course.lines.join("\n"), @r#"
-    Notice(The answer was cut off: its call of the tool `read` is left out.)
+    Notice(the answer was cut off, so its call of the tool `read` did not run)
     {"type":"chat_response","message":"","incomplete":"connection lost: it ended before it was complete"}
     = failed to read the answer of anthropic at URL
     "#);
@@ -278,7 +278,7 @@ fn interruption_before_the_first_word_records_nothing() {
 }
 
 #[test]
-fn failure_before_the_first_word_tells_of_retries_and_records_nothing() {
+fn failure_before_the_first_word_records_nothing() {
     insta::assert_snapshot!(course(Reply::json(500, "{\"error\":\"no memory\"}"), None).lines.join("\n"), @r#"
     Retry(1 get an answer from llamacpp at URL: 500: no memory)
     = failed to get an answer from llamacpp at URL: 500: no memory
@@ -386,7 +386,7 @@ fn calls_of_one_answer_have_a_result_each_whatever_is_wrong_with_them() {
 }
 
 #[test]
-fn words_and_calls_keep_their_order() {
+fn text_keeps_its_place_between_calls() {
     let block = |index: usize, start: &str, delta: &str| {
         let event = |kind: &str, name: &str, value: &str| {
             format!(

@@ -8,7 +8,8 @@ use std::{
 
 use super::{pending::Pending, process::LineProcess};
 
-/// How many may live at once.
+/// The maximum number of processes at once. A model that forgets to end them should not fill the
+/// machine.
 const MAX_LIVE: usize = 8;
 
 /// The processes of a turn; dropping it ends them all, but for those that stay.
@@ -22,7 +23,7 @@ struct Live {
     sessions: BTreeMap<Key, Arc<Mutex<Session>>>,
     /// Processes that ended between turns, and the last that came from them.
     gone: BTreeMap<Key, String>,
-    /// Whether those were taken over that earlier turns left.
+    /// True after the processes of earlier turns were adopted.
     has_adopted: bool,
 }
 
@@ -34,9 +35,9 @@ pub(super) type Key = (String, String);
 pub(super) struct Session {
     pub(super) process: LineProcess,
     pub(super) pending: Option<Pending>,
-    /// What the person was warned of.
+    /// The warnings that the user has already seen.
     pub(super) told: BTreeSet<String>,
-    /// Whether the process was ended: then nothing more is done with it.
+    /// True after the process was ended.
     pub(super) is_over: bool,
 }
 
@@ -57,7 +58,7 @@ impl Session {
 }
 
 impl Handles {
-    /// Starts a process, and does something with it before anybody else can; the error is for the model.
+    /// Starts a process and interacts with it before another call can. The error is for the model.
     pub(super) fn spawn<T>(
         &self,
         tool: &str,
@@ -69,7 +70,7 @@ impl Handles {
         let key = (tool.to_owned(), handle.to_owned());
         if live.sessions.contains_key(&key) {
             return Err(format!(
-                "The handle {handle:?} of `{tool}` is in use; choose another one, or end that one with `abort`."
+                "The handle {handle:?} of `{tool}` is in use. Choose another handle, or end this one with `abort`."
             ));
         }
         if live.sessions.len() >= MAX_LIVE {
@@ -79,7 +80,7 @@ impl Handles {
                 .map(|(tool, handle)| format!("{handle:?} of `{tool}`"))
                 .collect();
             return Err(format!(
-                "{MAX_LIVE} handles are live, and there can't be more; end one of them first: {}.",
+                "{MAX_LIVE} handles are live, which is the limit. End one of them first: {}.",
                 names.join(", ")
             ));
         }
@@ -91,7 +92,7 @@ impl Handles {
         Ok(self.interact(&key, &session, &mut taken, interact))
     }
 
-    /// Does something with a process that nobody else does anything with; the error is for the model.
+    /// Interacts with a process that no other call uses. The error is for the model.
     pub(super) fn with<T>(
         &self,
         tool: &str,
@@ -104,7 +105,7 @@ impl Handles {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => {
                 return Err(format!(
-                    "Another call with the handle {handle:?} is under way; make calls with one handle one after another."
+                    "Another call with the handle {handle:?} is running. Make calls with the same handle one after another."
                 ));
             }
         };
@@ -142,7 +143,7 @@ impl Handles {
             let errors = if errors.is_empty() {
                 errors
             } else {
-                format!(" The last that came on stderr:\n{errors}")
+                format!(" Its last output on stderr:\n{errors}")
             };
             return Err(format!(
                 "{handle:?} of `{tool}` has ended since the last turn.{errors}"
@@ -152,10 +153,10 @@ impl Handles {
         let names: Vec<_> = of_tool.map(|(_, handle)| format!("{handle:?}")).collect();
         Err(match names.as_slice() {
             [] => format!(
-                "`{tool}` has no handle {handle:?}: none is live; what is not kept ends with its turn. `spawn` starts one."
+                "`{tool}` has no handle {handle:?} and no other live handle. A process that is not kept ends with its turn. Start one with `spawn`."
             ),
             names => format!(
-                "`{tool}` has no handle {handle:?}. Live ones are: {}.",
+                "`{tool}` has no handle {handle:?}. Live handles: {}.",
                 names.join(", ")
             ),
         })
@@ -198,7 +199,7 @@ impl Handles {
 impl Drop for Handles {
     fn drop(&mut self) {
         let sessions = std::mem::take(&mut self.live().sessions).into_values();
-        // Nobody else has one any more: calls end before their turn does.
+        // Calls end before their turn does, so this is the last reference to each session.
         let sessions = sessions
             .filter_map(Arc::into_inner)
             .filter_map(|session| session.into_inner().ok());

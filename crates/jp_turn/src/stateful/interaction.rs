@@ -14,26 +14,26 @@ use serde_json::{Map, Value};
 
 use super::{
     handles::Session,
-    order::{self, Kind, Order},
+    order::{self, Order, Payload},
     pending::Pending,
     process::LineProcess,
     reply::{LineReply, MAX_LINE},
 };
 use crate::{
-    Action, Answerer, Parsed, Source, Stateful, Tool, Toolbox,
+    Action, Answerer, Parsed, Source, Stateful, Tool, Toolbox, excerpt,
     line::Line,
     local, parse,
-    question::{Asking, Told},
+    question::{Asking, ShownBlocks},
 };
 
-/// How often a tool may ask in one call.
+/// The maximum number of rounds of questions in one call: a tool that always asks would never end.
 const MAX_ROUNDS: usize = 100;
-/// How long a process that is told to end may take to answer.
+/// The time that a process has to answer `abort` before jp ends it.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// How many lines that came unasked are left out, and how long that may take.
+/// The maximum number of unasked lines that jp skips, and the maximum time for that.
 const MAX_UNASKED: usize = 1000;
 const UNASKED: Duration = Duration::from_secs(1);
-/// How much is shown of a line that is no response.
+/// The number of characters of an invalid line in an error.
 const MAX_SHOWN: usize = 500;
 
 /// The result of a call, and where the process stands after it.
@@ -67,7 +67,7 @@ impl Interaction<'_> {
         };
         let (mut response, status) = match result {
             Ok(result) => result,
-            Err(reason) => return ToolResponse::error([ContentBlock::text(reason)]),
+            Err(reason) => return ToolResponse::from_error(reason),
         };
         response.status = Some(status);
         response.content.push(ContentBlock::text(format!(
@@ -79,7 +79,7 @@ impl Interaction<'_> {
 
     fn start(&self) -> Result<LineProcess, String> {
         let command = order::command(self.tool, &self.order.input, &self.toolbox.surroundings)?;
-        // Where it is looked for is this machine's alone.
+        // The full path is specific to this machine.
         let program = match &self.tool.source {
             Source::Local(command) => {
                 brief_program(&command.words[0], &self.toolbox.surroundings.root)
@@ -90,12 +90,7 @@ impl Interaction<'_> {
             true => LineProcess::start_lasting(command, &self.directory()?),
             false => LineProcess::start(command),
         };
-        process.map_err(|error| {
-            format!(
-                "`{}` can't be started, as {program:?} can't: {error}.",
-                self.tool.name
-            )
-        })
+        process.map_err(|error| format!("`{}` can't start {program:?}: {error}.", self.tool.name))
     }
 
     /// Returns where a process that stays is to have its pipes; the error is for the model.
@@ -105,13 +100,13 @@ impl Interaction<'_> {
             |character: char| character.is_ascii_alphanumeric() || "_-".contains(character);
         match handles {
             _ if cfg!(not(unix)) => Err(format!(
-                "`{name}` is to outlive the turn, which takes Unix's named pipes."
+                "`{name}` has `keep = true`, which needs the named pipes of Unix."
             )),
             _ if !name.chars().all(is_plain) => Err(format!(
-                "`{name}` is to outlive the turn, for which its name may have letters, digits, `_` and `-` only."
+                "`{name}` has `keep = true`, so its name may only contain letters, digits, `_` and `-`."
             )),
             None => Err(format!(
-                "`{name}` is to outlive the turn, and this conversation has no place to keep it."
+                "`{name}` has `keep = true`, but this conversation has no place to keep it."
             )),
             // The handle alone could be `..`.
             Some(handles) => Ok(handles.join(format!("{name}={}", self.order.handle))),
@@ -119,7 +114,7 @@ impl Interaction<'_> {
     }
 
     fn spawn(&self, session: &mut Session) -> Settled {
-        self.exchange(session, Kind::Arguments, &self.order.input)
+        self.exchange(session, Payload::Arguments, &self.order.input)
     }
 
     /// Takes what the process wrote meanwhile, or asks it.
@@ -127,46 +122,47 @@ impl Interaction<'_> {
         match session.process.receive_ready() {
             Some(reply) => self.settle(session, reply),
             None if session.process.is_owed() => {
-                let reply = self.reply(session);
+                let reply = self.await_reply(session);
                 self.settle(session, reply)
             }
-            None => self.exchange(session, Kind::Arguments, &self.order.input),
+            None => self.exchange(session, Payload::Arguments, &self.order.input),
         }
     }
 
     fn apply(&self, session: &mut Session) -> Settled {
         let name = &self.tool.name;
         if session.process.is_owed() {
-            let ways = self.ways(&[(Action::Fetch, "waits for its answer")]);
+            let ways = self.describe_ways(&[(Action::Fetch, "waits for its answer")]);
             return (
-                error(format!(
+                ToolResponse::from_error(format!(
                     "`{name}` has not answered the last call yet.{ways}"
                 )),
                 Status::Running,
             );
         }
-        let left_out = self.left_out(&mut session.process);
-        let (mut response, status) = self.applied(session);
+        let left_out = self.skip_unasked(&mut session.process);
+        let (mut response, status) = self.apply_input(session);
         response.content.splice(0..0, left_out);
         (response, status)
     }
 
-    fn applied(&self, session: &mut Session) -> Settled {
+    fn apply_input(&self, session: &mut Session) -> Settled {
         match &session.pending {
-            None => self.exchange(session, Kind::Arguments, &self.order.input),
+            None => self.exchange(session, Payload::Arguments, &self.order.input),
             Some(Pending::Person) => {
-                let ways = self.ways(&[
-                    (Action::Fetch, "has them asked again"),
+                let ways = self.describe_ways(&[
+                    (Action::Fetch, "asks the user again"),
                     (Action::Abort, "ends it"),
                 ]);
                 let name = &self.tool.name;
                 let reason =
-                    format!("`{name}` waits for an answer that is not the model's to give.{ways}");
-                (error(reason), Status::Waiting)
+                    format!("`{name}` waits for an answer that only the user can give.{ways}");
+                (ToolResponse::from_error(reason), Status::Waiting)
             }
-            Some(Pending::Model { questions, held }) => match self.answers(questions, held) {
-                Ok(answers) => self.exchange(session, Kind::Answers, &answers),
-                Err(reason) => (error(reason), Status::Waiting),
+            Some(Pending::Model { questions, held }) => match self.collect_answers(questions, held)
+            {
+                Ok(answers) => self.exchange(session, Payload::Answers, &answers),
+                Err(reason) => (ToolResponse::from_error(reason), Status::Waiting),
             },
         }
     }
@@ -174,9 +170,9 @@ impl Interaction<'_> {
     /// Tells the process to end, gives it a moment to say something, and ends it.
     fn abort(&self, session: &mut Session) -> Settled {
         let process = &mut session.process;
-        _ = self.left_out(process);
+        _ = self.skip_unasked(process);
         let was_owed = process.is_owed();
-        process.send(self.order.line(Kind::Arguments, &self.order.input));
+        process.send(self.order.line(Payload::Arguments, &self.order.input));
         let mut reply = process.receive(LAST_WORDS, &|| self.line.is_cancelled());
         if was_owed && matches!(reply, LineReply::Line(_)) {
             // That was the answer to the call before.
@@ -188,8 +184,8 @@ impl Interaction<'_> {
         end(session);
         let response = match reply {
             LineReply::Line(line) => self
-                .parsed(&line, &mut session.told)
-                .map_or_else(error, written_out),
+                .parse_line(&line, &mut session.told)
+                .map_or_else(ToolResponse::from_error, write_questions),
             _ => ToolResponse::new([ContentBlock::text(format!(
                 "`{}` gave no last answer and was ended.",
                 self.tool.name
@@ -199,29 +195,30 @@ impl Interaction<'_> {
     }
 
     /// Sends a line and deals with the answer to it.
-    fn exchange(&self, session: &mut Session, kind: Kind, sent: &Map<String, Value>) -> Settled {
+    fn exchange(&self, session: &mut Session, kind: Payload, sent: &Map<String, Value>) -> Settled {
         self.send(session, kind, sent);
-        let reply = self.reply(session);
+        let reply = self.await_reply(session);
         self.settle(session, reply)
     }
 
-    fn send(&self, session: &mut Session, kind: Kind, sent: &Map<String, Value>) {
-        if matches!(kind, Kind::Answers) {
+    fn send(&self, session: &mut Session, kind: Payload, sent: &Map<String, Value>) {
+        if matches!(kind, Payload::Answers) {
             session.pending = None;
         }
         session.process.send(self.order.line(kind, sent));
     }
 
-    fn reply(&self, session: &mut Session) -> LineReply {
+    fn await_reply(&self, session: &mut Session) -> LineReply {
         session
             .process
             .receive(self.tool.timeout, &|| self.line.is_cancelled())
     }
 
-    /// Makes the result of a reply, once all questions in it are answered that others than the model answer.
+    /// Makes the result of a reply, once all questions in it are answered that others than the
+    /// model answer.
     fn settle(&self, session: &mut Session, mut reply: LineReply) -> Settled {
         for _ in 0..MAX_ROUNDS {
-            let response = match self.response(session, reply) {
+            let response = match self.read_response(session, reply) {
                 Ok(response) => response,
                 Err(settled) => return *settled,
             };
@@ -230,44 +227,45 @@ impl Interaction<'_> {
             match response.status {
                 Some(Status::Running | Status::Waiting) | None if has_questions => {}
                 Some(Status::Running) => return (response, Status::Running),
-                Some(Status::Waiting) => return (waits_for_nothing(response), Status::Running),
+                Some(Status::Waiting) => return (note_missing_question(response), Status::Running),
                 Some(Status::Stopped) | None => {
                     end(session);
-                    return (written_out(response), Status::Stopped);
+                    return (write_questions(response), Status::Stopped);
                 }
             }
-            match self.answered(&response) {
-                Ok(answers) => self.send(session, Kind::Answers, &answers),
+            match self.answer_questions(&response) {
+                Ok(answers) => self.send(session, Payload::Answers, &answers),
                 Err(unanswered) => {
                     let (pending, response) = *unanswered;
                     session.pending = Some(pending);
                     return (response, Status::Waiting);
                 }
             }
-            reply = self.reply(session);
+            reply = self.await_reply(session);
         }
         session.pending = Some(Pending::Person);
         let reason = format!(
-            "`{}` asked {MAX_ROUNDS} times in one call and was answered each time.",
+            "`{}` asked {MAX_ROUNDS} times in one call and got an answer each time.",
             self.tool.name
         );
-        (error(reason), Status::Waiting)
+        (ToolResponse::from_error(reason), Status::Waiting)
     }
 
-    /// Answers the questions that the configuration or the person answers; the error is what is left for the model.
-    fn answered(
+    /// Answers the questions that the configuration or the user has to answer. The error has the
+    /// questions for the model.
+    fn answer_questions(
         &self,
         response: &ToolResponse,
     ) -> Result<Map<String, Value>, Box<(Pending, ToolResponse)>> {
-        let unanswerable = |reason| Box::new((Pending::Person, error(reason)));
+        let unanswerable = |reason| Box::new((Pending::Person, ToolResponse::from_error(reason)));
         let asking = self.asking();
-        let (mut held, mut left, mut told) = (Map::new(), Vec::new(), Told::new(response));
+        let (mut held, mut left, mut told) = (Map::new(), Vec::new(), ShownBlocks::new(response));
         for (index, question) in asking.questions(response).map_err(unanswerable)? {
             if matches!(
                 self.tool.questions.get(&question.id),
                 Some(Answerer::Assistant)
             ) {
-                left.push(asking.checked(question).map_err(unanswerable)?.question);
+                left.push(asking.check(question).map_err(unanswerable)?.question);
                 continue;
             }
             let answer = asking.answer_to(question, index, &mut told);
@@ -280,17 +278,17 @@ impl Interaction<'_> {
         let mut open = left.iter();
         let shown = |block: &ContentBlock| match block {
             ContentBlock::Question { question } if held.contains_key(&question.id) => None,
-            // Those that are open are shown as they were checked.
+            // Show open questions as they were checked: without invalid defaults.
             ContentBlock::Question { .. } => open.next().cloned().map(ContentBlock::question),
             block => Some(block.clone()),
         };
         let content = response.content.iter().filter_map(shown).collect();
-        let mut response = written_out(ToolResponse {
+        let mut response = write_questions(ToolResponse {
             content,
             ..response.clone()
         });
         response.content.push(ContentBlock::text(
-            "It waits for answers: `apply` gives them, with an `input` that has one property for each question's id.",
+            "The tool waits for answers. Call `apply` with an `input` that has one property for each question id.",
         ));
         Err(Box::new((
             Pending::Model {
@@ -302,7 +300,7 @@ impl Interaction<'_> {
     }
 
     /// Reads the response of a reply; the error is the result where there is none.
-    fn response(
+    fn read_response(
         &self,
         session: &mut Session,
         reply: LineReply,
@@ -310,15 +308,16 @@ impl Interaction<'_> {
         let name = &self.tool.name;
         match reply {
             LineReply::Line(line) => self
-                .parsed(&line, &mut session.told)
-                .map_err(|reason| Box::new((error(reason), Status::Running))),
+                .parse_line(&line, &mut session.told)
+                .map_err(|reason| Box::new((ToolResponse::from_error(reason), Status::Running))),
             LineReply::Silence => {
                 let seconds = self.tool.timeout.as_secs_f64();
-                let ways = self.ways(&[(Action::Fetch, "waits on"), (Action::Abort, "ends it")]);
+                let ways = self
+                    .describe_ways(&[(Action::Fetch, "waits longer"), (Action::Abort, "ends it")]);
                 let text = format!(
-                    "`{name}` has said nothing for {seconds} seconds and still runs.{ways}"
+                    "`{name}` has written nothing for {seconds} seconds and is still running.{ways}"
                 );
-                let text = with_errors(text, &session.process.errors());
+                let text = append_errors(text, &session.process.errors());
                 Err(Box::new((
                     ToolResponse::new([ContentBlock::text(text)]),
                     Status::Running,
@@ -326,36 +325,36 @@ impl Interaction<'_> {
             }
             LineReply::Moot => {
                 let text = format!("The call was interrupted before `{name}` answered.");
-                Err(Box::new((error(text), Status::Running)))
+                Err(Box::new((ToolResponse::from_error(text), Status::Running)))
             }
             LineReply::TooLong => {
                 end(session);
                 let text =
                     format!("`{name}` wrote a line of more than {MAX_LINE} bytes and was ended.");
-                Err(Box::new((error(text), Status::Stopped)))
+                Err(Box::new((ToolResponse::from_error(text), Status::Stopped)))
             }
             LineReply::Gone => {
                 let ending = end(session).map_or_else(String::new, |status| format!(" ({status})"));
                 let text = format!("`{name}` ended without an answer{ending}.");
                 Err(Box::new((
-                    error(with_errors(text, &session.process.errors())),
+                    ToolResponse::from_error(append_errors(text, &session.process.errors())),
                     Status::Stopped,
                 )))
             }
         }
     }
 
-    /// Reads a line; what is wrong with parts of it is said to the person, who was `told` some already, and to the
-    /// model in the response.
-    fn parsed(&self, line: &[u8], told: &mut BTreeSet<String>) -> Result<ToolResponse, String> {
+    /// Reads a line. Warnings about its faults go to the user, except for those in `told`, and to
+    /// the model in the response.
+    fn parse_line(&self, line: &[u8], told: &mut BTreeSet<String>) -> Result<ToolResponse, String> {
         let read = serde_json::from_slice(line)
             .ok()
             .and_then(|value| ToolResponse::from_json(value).ok());
         let (response, mut warnings) = read.ok_or_else(|| {
             format!(
-                "`{}` wrote a line that is no response: {}",
+                "`{}` wrote a line that is not a response: {}",
                 self.tool.name,
-                shortened(line)
+                excerpt::beginning(&String::from_utf8_lossy(line.trim_ascii()), MAX_SHOWN)
             )
         })?;
         let response = parse::with_uris(response, &mut warnings);
@@ -370,7 +369,7 @@ impl Interaction<'_> {
     }
 
     /// Puts the model's answers to those that are there already.
-    fn answers(
+    fn collect_answers(
         &self,
         questions: &[InputRequest],
         held: &Map<String, Value>,
@@ -385,13 +384,13 @@ impl Interaction<'_> {
             let id = &question.id;
             let missing = || {
                 format!(
-                    "The `input` has no answer to `{id}`; wanted are: {}.",
+                    "The `input` has no answer to `{id}`. It needs: {}.",
                     ids.join(", ")
                 )
             };
             let answer = given.get(id).ok_or_else(missing)?;
-            let fits = asking.checked(question)?.fitting(answer);
-            fits.map_err(|faults| format!("The answer to `{id}` does not fit: {faults}"))?;
+            let fits = asking.check(question)?.check_answer(answer);
+            fits.map_err(|faults| format!("The answer to `{id}` is invalid: {faults}"))?;
             answers.insert(id.clone(), answer.clone());
         }
         for question in questions {
@@ -404,9 +403,9 @@ impl Interaction<'_> {
         Asking::new(self.call, self.tool, self.toolbox, self.line)
     }
 
-    /// Takes what the process wrote unasked: it is no answer to what comes next. One that never stops writing is not
-    /// waited for.
-    fn left_out(&self, process: &mut LineProcess) -> Option<ContentBlock> {
+    /// Skips lines that the process wrote unasked: they don't answer the next line. jp does not
+    /// wait for a process that never stops writing.
+    fn skip_unasked(&self, process: &mut LineProcess) -> Option<ContentBlock> {
         let (started, mut count) = (Instant::now(), 0);
         let is_enough = |count| {
             count >= MAX_UNASKED || started.elapsed() >= UNASKED || self.line.is_cancelled()
@@ -415,15 +414,16 @@ impl Interaction<'_> {
             count += 1;
         }
         let more = match is_enough(count) {
-            true => " There may be more, so what follows may be no answer.",
+            true => " There may be more, so the answer below may belong to an earlier call.",
             false => "",
         };
-        let text = format!("Lines that it wrote unasked before, left out here: {count}.{more}");
+        let text =
+            format!("Lines that the tool wrote before this call, left out here: {count}.{more}");
         (count > 0).then(|| ContentBlock::text(text))
     }
 
     /// Says which of these the model can do.
-    fn ways(&self, ways: &[(Action, &str)]) -> String {
+    fn describe_ways(&self, ways: &[(Action, &str)]) -> String {
         let possible = ways
             .iter()
             .filter(|(action, _)| self.stateful.actions.contains(action));
@@ -452,7 +452,7 @@ fn questions(response: &ToolResponse) -> impl Iterator<Item = &InputRequest> {
 }
 
 /// Makes text of questions.
-fn written_out(mut response: ToolResponse) -> ToolResponse {
+fn write_questions(mut response: ToolResponse) -> ToolResponse {
     for block in &mut response.content {
         if let ContentBlock::Question { question } = block {
             let schema = Value::Object(question.schema.clone());
@@ -469,32 +469,18 @@ fn written_out(mut response: ToolResponse) -> ToolResponse {
     response
 }
 
-fn waits_for_nothing(mut response: ToolResponse) -> ToolResponse {
+fn note_missing_question(mut response: ToolResponse) -> ToolResponse {
     response.is_error = true;
     response.content.push(ContentBlock::text(
-        "The tool says that it waits, and asks nothing.",
+        "The tool says that it waits for answers, but it asks nothing.",
     ));
     response
 }
 
-fn error(text: String) -> ToolResponse {
-    ToolResponse::error([ContentBlock::text(text)])
-}
-
-fn with_errors(text: String, errors: &str) -> String {
+fn append_errors(text: String, errors: &str) -> String {
     if errors.is_empty() {
         text
     } else {
-        format!("{text}\nThe last that came on stderr:\n{errors}")
-    }
-}
-
-fn shortened(line: &[u8]) -> String {
-    let line = String::from_utf8_lossy(line.trim_ascii());
-    let shown: String = line.chars().take(MAX_SHOWN).collect();
-    if shown.len() < line.len() {
-        format!("{shown}…")
-    } else {
-        shown
+        format!("{text}\nIts last output on stderr:\n{errors}")
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! The process has both ends of its pipes open, so it sees no end of its input when jp ends, and
 //! what it writes waits for the next turn. jp reads only while a call waits for a line, and leaves
-//! what it read beyond the line beside the pipes.
+//! what it read beyond the line in a file next to the pipes.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
@@ -31,9 +31,9 @@ const OUTPUT: &str = "out";
 const ERRORS: &str = "errors";
 const UNREAD: &str = "unread";
 const STATE: &str = "state.json";
-/// How much of what comes on stderr is left where it is, in bytes.
+/// The size of the stderr file above which jp shortens it, in bytes.
 const MAX_ERRORS_FILE: u64 = 1_000_000;
-/// How often it is tried to cut it down while the process writes nothing to it.
+/// The number of attempts to shorten it between two writes of the process.
 const MAX_TRIMS: usize = 100;
 
 /// The jp ends of the pipes of a process that stays.
@@ -44,7 +44,7 @@ pub(super) struct NamedPipes {
     output: File,
     /// Bytes that were read behind the last line.
     unread: Vec<u8>,
-    /// How many of those are known to have no end of a line.
+    /// The number of those bytes that are known to contain no newline.
     searched: usize,
     /// The end of stderr, once the directory is gone.
     last_words: String,
@@ -60,7 +60,7 @@ pub(super) struct Left {
 
 /// The content of `state.json`: what a later turn has to know.
 #[derive(Debug, Serialize, Deserialize)]
-struct State {
+struct SavedState {
     id: Identity,
     is_owed: bool,
     pending: Option<Pending>,
@@ -87,7 +87,7 @@ pub(super) fn find_all(handles: &Path) -> Vec<((String, String), Result<Left, St
 }
 
 fn resume(directory: &Path) -> Option<Left> {
-    let state: State = serde_json::from_slice(&fs::read(directory.join(STATE)).ok()?).ok()?;
+    let state: SavedState = serde_json::from_slice(&fs::read(directory.join(STATE)).ok()?).ok()?;
     let program = Supervisor::find(state.id)?;
     let mut pipes = NamedPipes::open(directory).ok()?;
     pipes.unread = fs::read(directory.join(UNREAD)).unwrap_or_default();
@@ -118,7 +118,7 @@ impl NamedPipes {
     fn start_in(command: &mut Command, directory: &Path) -> io::Result<(Supervisor, Self)> {
         if !Identity::is_supported() {
             let reason =
-                "this system has no `/proc`, by which it could be told from others in a later turn";
+                "this system has no `/proc`, which jp needs to find the process in a later turn";
             return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
         }
         make_pipes(directory)?;
@@ -131,7 +131,8 @@ impl NamedPipes {
             .stdin(open_both_ends(&directory.join(INPUT))?)
             .stdout(open_both_ends(&directory.join(OUTPUT))?)
             .stderr(errors);
-        // Before the process runs: after that nothing may fail, or it would be left to itself.
+        // Open the pipes before the process runs: if that failed later, no one could reach the
+        // process.
         let pipes = Self::open(directory)?;
         Ok((Supervisor::start_lasting(command)?, pipes))
     }
@@ -166,7 +167,7 @@ impl NamedPipes {
             return;
         }
         self.trim_errors();
-        let state = State {
+        let state = SavedState {
             id,
             is_owed,
             pending: pending.cloned(),
@@ -243,7 +244,8 @@ impl NamedPipes {
             tv_nsec: i64::from(LINE_TICK.subsec_nanos()),
         };
         let found = poll(&mut watched, Some(&tick));
-        // An end that nobody writes to any more is always ready.
+        // If no process has the pipe open for writing, `poll` returns at once, so the loop needs a
+        // pause.
         if found.is_err() || watched[0].revents().contains(PollFlags::HUP) {
             thread::sleep(grace::TICK);
         }
@@ -263,7 +265,7 @@ impl NamedPipes {
         remove(&self.directory);
     }
 
-    /// Keeps the last that came on stderr of what has become too long.
+    /// Shortens the file of stderr to its end if it is too long.
     fn trim_errors(&self) {
         let trim = || -> io::Result<()> {
             let mut errors = OpenOptions::new()
@@ -275,27 +277,28 @@ impl NamedPipes {
                     break;
                 }
                 let last = tail(&self.directory)?;
-                // What it wrote while its last words were read would be lost; one that never pauses is cut off all the same.
+                // Truncating loses what the process wrote since `tail`. If it never pauses, the
+                // file has to be truncated all the same.
                 if errors.metadata()?.len() == length || attempt == MAX_TRIMS {
-                    // The process appends, too, so it goes on at the new end.
+                    // The process opened the file for appending, so it continues at the new end.
                     errors.set_len(0)?;
                     errors.write_all(&last)?;
                 }
             }
             Ok(())
         };
-        // Where it fails, it is tried again soon.
+        // If it fails, the next call tries again.
         _ = trim();
     }
 }
 
-/// Opens a pipe for reading and writing: so neither side sees the other leave.
+/// Opens a pipe for reading and writing, so that neither side notices if the other closes it.
 fn open_both_ends(pipe: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).open(pipe)
 }
 
 fn make_pipes(directory: &Path) -> io::Result<()> {
-    // The program, as not every system has the call where it could be used safely.
+    // rustix has no `mkfifo` for every Unix, so run the program.
     let made = Command::new("mkfifo")
         .args(["-m", "600"])
         .args([INPUT, OUTPUT])

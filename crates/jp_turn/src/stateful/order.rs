@@ -1,4 +1,4 @@
-//! What the model wants done with a stateful tool.
+//! The order of a model to a stateful tool: an action on a handle.
 
 use std::process::Command;
 
@@ -18,7 +18,8 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// Reads arguments that fit the offered schema; what is spawned must fit the tool's own parameters too.
+    /// Reads arguments that match the offered schema. The input of `spawn` must match the tool's
+    /// own parameters, too.
     pub(super) fn read(tool: &Tool, arguments: &Map<String, Value>) -> Result<Self, String> {
         let word = |key: &str| {
             arguments
@@ -34,7 +35,10 @@ impl Order {
             .cloned()
             .unwrap_or_default();
         if action == Action::Spawn {
-            let misfit = format!("The `input` does not fit the parameters of `{}`", tool.name);
+            let misfit = format!(
+                "The `input` does not match the parameters of `{}`",
+                tool.name
+            );
             arguments::check(&input, &tool.parameters, tool, &misfit)?;
         }
         Ok(Self {
@@ -53,7 +57,7 @@ impl Order {
         let title = format!("{} {}", self.action.name(), self.handle);
         let sent = match &tool.source {
             _ if self.input.is_empty() => None,
-            Source::Builtin(Builtin::Shell) => Some(shell::shown(&self.input)),
+            Source::Builtin(Builtin::Shell) => Some(shell::describe_input(&self.input)),
             _ => serde_json::to_string_pretty(&self.input).ok(),
         };
         let (Source::Local(command), Action::Spawn) = (&tool.source, self.action) else {
@@ -71,14 +75,14 @@ impl Order {
     }
 
     /// Makes the line that the process reads.
-    pub(super) fn line(&self, kind: Kind, sent: &Map<String, Value>) -> Vec<u8> {
+    pub(super) fn line(&self, kind: Payload, sent: &Map<String, Value>) -> Vec<u8> {
         let action = match kind {
-            Kind::Arguments => self.action,
-            Kind::Answers => Action::Apply,
+            Payload::Arguments => self.action,
+            Payload::Answers => Action::Apply,
         };
         let kind = match kind {
-            Kind::Arguments => "arguments",
-            Kind::Answers => "answers",
+            Payload::Arguments => "arguments",
+            Payload::Answers => "answers",
         };
         let mut line =
             json!({"action": action.name(), "handle": self.handle, kind: sent}).to_string();
@@ -87,15 +91,15 @@ impl Order {
     }
 }
 
-/// What a line brings.
+/// The content of a line.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum Payload {
     Arguments,
     Answers,
 }
 
-/// Makes the schema of a call: an action of the configured ones, a handle, and an input that names the tool's own
-/// parameters without demanding them, as they are needed for `spawn` alone.
+/// Makes the schema of a call: an action of the configured ones, a handle, and an input that names
+/// the tool's own parameters without demanding them, as they are needed for `spawn` alone.
 pub(super) fn schema(stateful: &Stateful, tool: &Tool) -> Map<String, Value> {
     let actions: Vec<_> = stateful
         .actions
@@ -105,9 +109,9 @@ pub(super) fn schema(stateful: &Stateful, tool: &Tool) -> Map<String, Value> {
     let meanings: Vec<_> = stateful
         .actions
         .iter()
-        .map(|action| meaning(*action))
+        .map(|action| describe_action(*action))
         .collect();
-    let mut input = json!({"type": "object", "description": described(tool)});
+    let mut input = json!({"type": "object", "description": describe_parameters(tool)});
     if let Some(properties) = tool.parameters.get("properties") {
         input["properties"] = properties.clone();
     }
@@ -118,8 +122,8 @@ pub(super) fn schema(stateful: &Stateful, tool: &Tool) -> Map<String, Value> {
             "handle": {
                 "type": "string",
                 "pattern": "^[A-Za-z0-9_.-]{1,64}$",
-                "description": "A name of your choice for what `spawn` starts; the other actions name it again. \
-                    Calls with the same handle are to be made one after another.",
+                "description": "A name that you choose for the process that `spawn` starts. Use it again for the other actions. \
+                    Make calls with the same handle one after another.",
             },
             "input": input,
         },
@@ -138,16 +142,16 @@ pub(super) fn schema(stateful: &Stateful, tool: &Tool) -> Map<String, Value> {
     }
 }
 
-fn meaning(action: Action) -> &'static str {
+fn describe_action(action: Action) -> &'static str {
     match action {
         Action::Spawn => "`spawn` starts it.",
-        Action::Fetch => "`fetch` asks how far it is.",
-        Action::Apply => "`apply` gives it more, or answers its questions.",
+        Action::Fetch => "`fetch` asks for its progress.",
+        Action::Apply => "`apply` sends it input or answers its questions.",
         Action::Abort => "`abort` ends it.",
     }
 }
 
-fn described(tool: &Tool) -> String {
+fn describe_parameters(tool: &Tool) -> String {
     let required = tool.parameters.get("required").and_then(Value::as_array);
     let names: Vec<_> = required
         .into_iter()
@@ -156,10 +160,10 @@ fn described(tool: &Tool) -> String {
         .collect();
     let needed = match names.as_slice() {
         [] => String::new(),
-        names => format!(" `spawn` needs: {}.", names.join(", ")),
+        names => format!(" `spawn` requires: {}.", names.join(", ")),
     };
     format!(
-        "What the tool is given; where it waits for answers, those, by the ids of its questions.{needed}"
+        "The input of the tool. If the tool waits for answers: one property for each question id.{needed}"
     )
 }
 
@@ -181,9 +185,8 @@ pub(super) fn command(
                 surroundings,
             ))
         }
-        Source::Builtin(_) | Source::Server(_) => Err(format!(
-            "The tool `{}` does not live on between calls.",
-            tool.name
-        )),
+        Source::Builtin(_) | Source::Server(_) => {
+            Err(format!("The tool `{}` is not stateful.", tool.name))
+        }
     }
 }

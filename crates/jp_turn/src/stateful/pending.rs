@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Pending {
-    /// The person gave no answer, or none can be given; the model can't give it for them.
+    /// The user gave no answer, or none can be given; the model can't give it for them.
     Person,
     /// The model is to answer.
     Model {

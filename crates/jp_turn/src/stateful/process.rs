@@ -17,14 +17,14 @@ use super::{pending::Pending, piped_lines::PipedLines, reply::LineReply};
 #[derive(Debug)]
 pub(super) struct LineProcess {
     program: Supervisor,
-    lines: Lines,
-    /// Whether a line was sent that the process has not answered.
+    lines: LinePipes,
+    /// True if the process has not answered the last line.
     is_owed: bool,
 }
 
 /// The way that lines take; it decides how long the process lives.
 #[derive(Debug)]
-enum Lines {
+enum LinePipes {
     /// It ends with the turn.
     Piped(PipedLines),
     /// It stays.
@@ -42,7 +42,7 @@ impl LineProcess {
         let (program, lines) = PipedLines::start(command)?;
         Ok(Self {
             program,
-            lines: Lines::Piped(lines),
+            lines: LinePipes::Piped(lines),
             is_owed: false,
         })
     }
@@ -53,7 +53,7 @@ impl LineProcess {
         let (program, lines) = NamedPipes::start(command, directory)?;
         Ok(Self {
             program,
-            lines: Lines::Named(lines),
+            lines: LinePipes::Named(lines),
             is_owed: false,
         })
     }
@@ -74,7 +74,7 @@ impl LineProcess {
     fn adopt(left: named_pipes::Left) -> (Self, Option<Pending>) {
         let process = Self {
             program: left.program,
-            lines: Lines::Named(left.pipes),
+            lines: LinePipes::Named(left.pipes),
             is_owed: left.is_owed,
         };
         (process, left.pending)
@@ -89,18 +89,18 @@ impl LineProcess {
     #[cfg_attr(not(unix), expect(unused_variables, reason = "no process stays"))]
     pub(super) fn save(&self, pending: Option<&Pending>) {
         match &self.lines {
-            Lines::Piped(_) => {}
+            LinePipes::Piped(_) => {}
             #[cfg(unix)]
-            Lines::Named(pipes) => pipes.save(self.program.identity(), self.is_owed, pending),
+            LinePipes::Named(pipes) => pipes.save(self.program.identity(), self.is_owed, pending),
         }
     }
 
     /// Sends a line without waiting until the process reads it.
     pub(super) fn send(&mut self, line: Vec<u8>) {
         match &self.lines {
-            Lines::Piped(pipes) => pipes.send(line),
+            LinePipes::Piped(pipes) => pipes.send(line),
             #[cfg(unix)]
-            Lines::Named(pipes) => pipes.send(line),
+            LinePipes::Named(pipes) => pipes.send(line),
         }
         self.is_owed = true;
     }
@@ -111,9 +111,9 @@ impl LineProcess {
         let mut ended: Option<Instant> = None;
         loop {
             let reply = match &mut self.lines {
-                Lines::Piped(pipes) => pipes.await_line(),
+                LinePipes::Piped(pipes) => pipes.await_line(),
                 #[cfg(unix)]
-                Lines::Named(pipes) => pipes.await_line(),
+                LinePipes::Named(pipes) => pipes.await_line(),
             };
             if let Some(reply) = reply {
                 return self.take(reply);
@@ -137,9 +137,9 @@ impl LineProcess {
     /// Takes a line that is there already: it came unasked, or late.
     pub(super) fn receive_ready(&mut self) -> Option<LineReply> {
         let reply = match &mut self.lines {
-            Lines::Piped(pipes) => pipes.receive_ready(),
+            LinePipes::Piped(pipes) => pipes.receive_ready(),
             #[cfg(unix)]
-            Lines::Named(pipes) => pipes.receive_ready(),
+            LinePipes::Named(pipes) => pipes.receive_ready(),
         };
         reply.map(|reply| self.take(reply))
     }
@@ -154,9 +154,9 @@ impl LineProcess {
     /// Returns the end of what came on stderr.
     pub(super) fn errors(&mut self) -> String {
         match &self.lines {
-            Lines::Piped(pipes) => pipes.errors(self.program.has_ended()),
+            LinePipes::Piped(pipes) => pipes.errors(self.program.has_ended()),
             #[cfg(unix)]
-            Lines::Named(pipes) => pipes.errors(),
+            LinePipes::Named(pipes) => pipes.errors(),
         }
     }
 
@@ -165,7 +165,7 @@ impl LineProcess {
         self.begin_end();
         let status = self.program.end();
         #[cfg(unix)]
-        if let Lines::Named(pipes) = &mut self.lines {
+        if let LinePipes::Named(pipes) = &mut self.lines {
             pipes.forget();
         }
         status
@@ -173,7 +173,7 @@ impl LineProcess {
 
     /// Ends the processes that don't outlive the turn, in the time that one takes.
     pub(super) fn end_with_turn(processes: impl IntoIterator<Item = Self>) {
-        let is_piped = |process: &Self| matches!(process.lines, Lines::Piped(_));
+        let is_piped = |process: &Self| matches!(process.lines, LinePipes::Piped(_));
         let mut processes: Vec<_> = processes.into_iter().filter(is_piped).collect();
         processes.iter_mut().for_each(Self::begin_end);
         Supervisor::end_all(processes.iter_mut().map(|process| &mut process.program));
@@ -182,16 +182,16 @@ impl LineProcess {
     fn begin_end(&mut self) {
         self.program.begin_end();
         match &mut self.lines {
-            Lines::Piped(pipes) => pipes.close_input(),
+            LinePipes::Piped(pipes) => pipes.close_input(),
             #[cfg(unix)]
-            Lines::Named(_) => {}
+            LinePipes::Named(_) => {}
         }
     }
 }
 
 impl Drop for LineProcess {
     fn drop(&mut self) {
-        if matches!(self.lines, Lines::Piped(_)) {
+        if matches!(self.lines, LinePipes::Piped(_)) {
             self.end();
         }
     }

@@ -8,7 +8,8 @@ use crate::parse::MAX_PRINTED;
 pub(super) const MAX_LINE: usize = MAX_PRINTED;
 /// Bytes of stderr that are remembered, the last ones: enough for the traceback of an interpreter.
 pub(super) const MAX_ERRORS: usize = 16 * 1024;
-/// How long to wait for a line before looking whether it is still wanted.
+/// The time to wait for a line before checking for a cancellation: short enough that Ctrl-C feels
+/// immediate.
 pub(super) const LINE_TICK: Duration = Duration::from_millis(20);
 
 /// The end of a wait for a line.

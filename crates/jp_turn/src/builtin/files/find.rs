@@ -1,4 +1,4 @@
-//! Follows a path to its place.
+//! Follows a path to its place in the workspace.
 
 use std::{
     collections::VecDeque,
@@ -11,34 +11,37 @@ use cap_fs_ext::DirExt;
 use cap_std::fs::Dir;
 
 use super::{
-    Found, Spot, named,
-    spot::{shown, special},
+    Found, Spot, path_names,
+    spot::{display_path, special_kind},
 };
 
-/// How many links one path may lead through.
+/// The maximum number of links in a path: the limit of Linux (path_resolution(7)), which also ends
+/// cycles.
 const MAX_LINKS: usize = 40;
-/// How many directories deep a path may be: each is held open while it is followed.
+/// The maximum depth of a path in directories. Each directory stays open while the path is
+/// followed, and a process may have only some hundred files open.
 const MAX_DEPTH: usize = 256;
 
-/// What is done with a link that a path ends in.
+/// The treatment of a link at the end of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LastLink {
     Followed,
     Kept,
 }
 
-/// A path on its way.
+/// A path while it is followed.
 ///
-/// It goes from directory to directory, each opened from the one before and through no link; what a link says is read
-/// and put in its place. `..`, which only links have, goes back to a directory that is open.
+/// Each directory is opened from the one before, and never through a link. The target of a link is
+/// read and put in its place. `..` occurs only in targets of links, and goes back to a directory
+/// that is open.
 pub(super) struct Finding<'a> {
     root: &'a Dir,
-    /// Where the root is, for links that are absolute.
+    /// The paths of the root, for absolute links.
     roots: &'a [PathBuf],
-    /// What a refusal calls the path.
+    /// The path for errors.
     text: &'a str,
     last_link: LastLink,
-    /// The directories gone through, with their names.
+    /// The directories on the way, with their names.
     opened: Vec<(OsString, Dir)>,
     pending: VecDeque<OsString>,
     links: usize,
@@ -63,40 +66,45 @@ impl<'a> Finding<'a> {
         }
     }
 
-    /// Goes to the end; the error is a sentence.
+    /// Follows the path to its end. The error is a sentence for the model.
     pub(super) fn run(mut self) -> Result<Spot, String> {
         while let Some(name) = self.pending.pop_front() {
             if name == ".." {
-                self.opened.pop().ok_or_else(|| named::outside(self.text))?;
+                self.opened
+                    .pop()
+                    .ok_or_else(|| path_names::refuse_outside(self.text))?;
                 continue;
             }
             let is_last = self.pending.is_empty();
-            match look(self.directory(), &name).map_err(|error| self.failed(&error))? {
+            match look(self.directory(), &name).map_err(|error| self.describe_error(&error))? {
                 Found::Link if !is_last || self.last_link == LastLink::Followed => {
                     self.follow(&name)?
                 }
                 Found::Directory(directory) => self.enter(name, directory)?,
-                Found::Nothing { .. } => return self.missing(name),
-                found if is_last => return self.ended(name, found),
+                Found::Nothing { .. } => return self.finish_missing(name),
+                found if is_last => return self.finish(name, found),
                 _ => {
-                    let path = shown(&self.path_to(&name));
+                    let path = display_path(&self.path_to(&name));
                     return Err(format!(
-                        "{:?} can't be reached: {path} is no directory.",
+                        "{:?} can't be reached: {path} is not a directory.",
                         self.text
                     ));
                 }
             }
         }
         match self.opened.pop() {
-            Some((name, directory)) => self.ended(name, Found::Directory(directory)),
+            Some((name, directory)) => self.finish(name, Found::Directory(directory)),
             None => {
-                let directory = self.root.try_clone().map_err(|error| self.failed(&error))?;
-                self.ended(OsString::new(), Found::Directory(directory))
+                let directory = self
+                    .root
+                    .try_clone()
+                    .map_err(|error| self.describe_error(&error))?;
+                self.finish(OsString::new(), Found::Directory(directory))
             }
         }
     }
 
-    fn failed(&self, error: &io::Error) -> String {
+    fn describe_error(&self, error: &io::Error) -> String {
         format!("{:?} can't be reached: {error}.", self.text)
     }
 
@@ -142,12 +150,12 @@ impl<'a> Finding<'a> {
         let target = self
             .directory()
             .read_link_contents(name)
-            .map_err(|error| self.failed(&error))?;
+            .map_err(|error| self.describe_error(&error))?;
         let (is_absolute, names) =
-            named::of_target(&target, self.roots).ok_or_else(|| self.leads_out(name))?;
+            path_names::read_target(&target, self.roots).ok_or_else(|| self.refuse_link(name))?;
         let ascends = names.iter().take_while(|name| *name == "..").count();
         if !is_absolute && ascends > self.opened.len() {
-            return Err(self.leads_out(name));
+            return Err(self.refuse_link(name));
         }
         if is_absolute {
             self.opened.clear();
@@ -159,22 +167,22 @@ impl<'a> Finding<'a> {
         Ok(())
     }
 
-    fn leads_out(&self, link: &OsStr) -> String {
-        let link = shown(&self.path_to(link));
+    fn refuse_link(&self, link: &OsStr) -> String {
+        let link = display_path(&self.path_to(link));
         format!(
-            "{:?} is refused: the symbolic link {link} leads out of the workspace.",
+            "{:?} is refused: the symbolic link {link} points outside the workspace.",
             self.text
         )
     }
 
-    /// Ends where there is nothing.
-    fn missing(mut self, name: OsString) -> Result<Spot, String> {
+    /// Ends at a name that does not exist.
+    fn finish_missing(mut self, name: OsString) -> Result<Spot, String> {
         let mut above: Vec<_> = std::iter::once(name)
             .chain(std::mem::take(&mut self.pending))
             .collect();
         if above.iter().any(|name| name == "..") {
             return Err(format!(
-                "{:?} can't be reached: a symbolic link leads nowhere.",
+                "{:?} can't be reached: a symbolic link is broken.",
                 self.text
             ));
         }
@@ -189,7 +197,7 @@ impl<'a> Finding<'a> {
         let parent = self
             .directory()
             .try_clone()
-            .map_err(|error| self.failed(&error))?;
+            .map_err(|error| self.describe_error(&error))?;
         Ok(Spot {
             path,
             found: Found::Nothing { above },
@@ -198,12 +206,12 @@ impl<'a> Finding<'a> {
         })
     }
 
-    /// Ends at a name that is there.
-    fn ended(self, name: OsString, found: Found) -> Result<Spot, String> {
+    /// Ends at a name that exists.
+    fn finish(self, name: OsString, found: Found) -> Result<Spot, String> {
         let parent = self
             .directory()
             .try_clone()
-            .map_err(|error| self.failed(&error))?;
+            .map_err(|error| self.describe_error(&error))?;
         Ok(Spot {
             path: self.path_to(&name),
             found,
@@ -213,7 +221,8 @@ impl<'a> Finding<'a> {
     }
 }
 
-/// Looks at a name in a directory; a directory is opened, unless it has become a link by then.
+/// Looks up a name in a directory. A directory is opened, unless it was replaced by a link
+/// meanwhile.
 fn look(directory: &Dir, name: &OsStr) -> io::Result<Found> {
     let kind = match directory.symlink_metadata(name) {
         Ok(found) => found.file_type(),
@@ -222,7 +231,7 @@ fn look(directory: &Dir, name: &OsStr) -> io::Result<Found> {
         }
         Err(error) => return Err(error),
     };
-    Ok(match special(kind) {
+    Ok(match special_kind(kind) {
         Some(special) => Found::Special(special),
         None if kind.is_symlink() => Found::Link,
         None if kind.is_dir() => Found::Directory(directory.open_dir_nofollow(name)?),

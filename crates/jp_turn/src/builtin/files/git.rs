@@ -11,8 +11,8 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// An object's id has 40 or 64 digits.
 const MAX_BYTES: u64 = 1000;
 
-/// What makes git look at another repository than the file's (`git rev-parse --local-env-vars`), and what it may have
-/// inherited from a git that runs jp as a hook.
+/// The variables that make git use another repository than the file's (`git rev-parse
+/// --local-env-vars`). jp may have inherited them from a git that runs jp as a hook.
 const VARIABLES: [&str; 16] = [
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_CEILING_DIRECTORIES",
@@ -32,7 +32,8 @@ const VARIABLES: [&str; 16] = [
     "GIT_WORK_TREE",
 ];
 
-/// What a repository's configuration must not decide: it may come with a clone, and name programs.
+/// The settings that a repository's configuration must not decide: it may come with a clone and
+/// name programs.
 const SETTINGS: [&str; 4] = [
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
@@ -40,8 +41,8 @@ const SETTINGS: [&str; 4] = [
     "safe.bareRepository=explicit",
 ];
 
-/// Returns whether the repository of a file at an absolute path has an object of the file's content; without git, or
-/// outside of a repository, it has none.
+/// Returns whether the repository of a file at an absolute path has an object of the file's
+/// content; without git, or outside of a repository, it has none.
 pub(super) fn has(path: &Path, content: &Content, is_moot: &dyn Fn() -> bool) -> bool {
     id(path, content, is_moot).is_some_and(|id| {
         let mut git = git(path);
@@ -50,7 +51,8 @@ pub(super) fn has(path: &Path, content: &Content, is_moot: &dyn Fn() -> bool) ->
     })
 }
 
-/// Computes the id that an object of this content has. No filter runs, so it is of the bytes as they are.
+/// Computes the id of an object with this content. No filter runs, so the id is that of the raw
+/// bytes.
 fn id(path: &Path, content: &Content, is_moot: &dyn Fn() -> bool) -> Option<String> {
     let mut git = git(path);
     git.args(["hash-object", "--no-filters"]);
@@ -69,14 +71,15 @@ fn id(path: &Path, content: &Content, is_moot: &dyn Fn() -> bool) -> Option<Stri
         .filter(|id| !id.is_empty())
 }
 
-/// Makes a git command in the file's directory that starts no other program and fetches no missing objects.
+/// Makes a git command in the file's directory that starts no other program and fetches no missing
+/// objects.
 fn git(path: &Path) -> Command {
     let mut git = Command::new("git");
     for variable in VARIABLES {
         git.env_remove(variable);
     }
-    // Each for itself: older versions fetch whatever the first says, and a protocol's own setting is stronger than the
-    // one for all.
+    // Both are needed: older versions ignore the first, and a protocol's own setting in the
+    // configuration overrides the general one.
     git.env("GIT_NO_LAZY_FETCH", "1")
         .env("GIT_ALLOW_PROTOCOL", "none")
         .env("GIT_TERMINAL_PROMPT", "0");

@@ -1,4 +1,4 @@
-//! What a model calls a file.
+//! Parses the paths that models write.
 
 use std::{
     ffi::OsString,
@@ -7,45 +7,43 @@ use std::{
 
 use jp_resource::uri::{self, PathStyle};
 
-/// Length of the longest path that is looked at, in bytes.
+/// The maximum length of a path in bytes: `PATH_MAX` of Linux.
 const MAX_BYTES: usize = 4096;
 
-/// Reads a path: relative to the root, absolute inside it, or a `file:` URI inside it. Returns its names from the root
-/// on; the error is a sentence.
+/// Parses a path that is relative to the root, absolute inside it, or a `file:` URI inside it.
+/// Returns its names from the root on. The error is a sentence for the model.
 ///
-/// Nothing is looked up. A path with `..` is refused wherever that leads, and so is a name that would be one if it were
-/// decoded once more: who writes such a thing means another file than the one of that name.
-pub(super) fn names(text: &str, roots: &[PathBuf]) -> Result<Vec<OsString>, String> {
+/// Does not access the disk. Refuses `..` wherever it leads, and a name that would become `..` if
+/// it were decoded once more: a model that writes it means another file.
+pub(super) fn parse(text: &str, roots: &[PathBuf]) -> Result<Vec<OsString>, String> {
     if text.is_empty() {
-        return Err("The path is empty; `.` is the workspace itself.".to_owned());
+        return Err("The path is empty. `.` is the workspace root.".to_owned());
     }
     if text.len() > MAX_BYTES {
         return Err(format!(
-            "The path has {} bytes, and the longest that is taken {MAX_BYTES}.",
+            "The path has {} bytes. The limit is {MAX_BYTES}.",
             text.len()
         ));
     }
-    let path = local(text)?;
+    let path = local_path(text)?;
     let relative = match path.has_root() {
         true => roots.iter().find_map(|root| path.strip_prefix(root).ok()),
         false => Some(path.as_path()),
     };
-    let components = relative.ok_or_else(|| outside(text))?.components();
+    let components = relative.ok_or_else(|| refuse_outside(text))?.components();
     components
         .filter(|component| *component != Component::CurDir)
-        .map(|name| checked(name, text))
+        .map(|name| check_name(name, text))
         .collect()
 }
 
-/// Says that a path is refused as it leads out.
-pub(super) fn outside(text: &str) -> String {
-    format!(
-        "{text:?} is not in the workspace. Only files in it can be reached, by paths relative to its root."
-    )
+/// Returns the error for a path outside the workspace.
+pub(super) fn refuse_outside(text: &str) -> String {
+    format!("{text:?} is outside the workspace. Use a path relative to the workspace root.")
 }
 
-/// Returns the path that is written, be it as a URI.
-fn local(text: &str) -> Result<PathBuf, String> {
+/// Returns the path, also from a URI.
+fn local_path(text: &str) -> Result<PathBuf, String> {
     let is_uri = text
         .get(..5)
         .is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:"));
@@ -58,33 +56,35 @@ fn local(text: &str) -> Result<PathBuf, String> {
     }
     if text.contains("://") {
         return Err(format!(
-            "{text:?} is no file of the workspace: of URIs, only `file:///…` ones are taken."
+            "{text:?} is not a file of the workspace. Only `file:///…` URIs are accepted."
         ));
     }
     let is_drive =
         text.as_bytes().get(1) == Some(&b':') && text.as_bytes()[0].is_ascii_alphabetic();
     if cfg!(not(windows)) && is_drive {
-        return Err(format!("{text:?} is no path here: there are no drives."));
+        return Err(format!(
+            "{text:?} is not a path on this system: it has no drives."
+        ));
     }
     if text.starts_with('~') && (text == "~" || text.contains('/')) {
         return Err(format!(
-            "{text:?} is not in the workspace: `~` stands for a home directory."
+            "{text:?} is outside the workspace: `~` stands for a home directory."
         ));
     }
     Ok(PathBuf::from(text))
 }
 
-/// Returns the name that a component is.
-fn checked(component: Component<'_>, text: &str) -> Result<OsString, String> {
+/// Returns the name of a component, unless it is refused.
+fn check_name(component: Component<'_>, text: &str) -> Result<OsString, String> {
     let Component::Normal(name) = component else {
         return Err(format!(
-            "{text:?} is refused: write the path without `..`, from the workspace's root on."
+            "{text:?} is refused: write the path without `..`, relative to the workspace root."
         ));
     };
     let shown = name.to_string_lossy();
     if shown.contains('\0') || (cfg!(windows) && shown.contains(':')) {
         return Err(format!(
-            "{text:?} is no path: {shown:?} can't be a file's name."
+            "{text:?} is not a valid path: {shown:?} can't be a file name."
         ));
     }
     if shown.contains('\\') {
@@ -98,7 +98,7 @@ fn checked(component: Component<'_>, text: &str) -> Result<OsString, String> {
     Ok(name.to_owned())
 }
 
-/// Returns whether a name, decoded as often as it can be, is `.` or `..` or has a separator in it.
+/// Returns whether a name, decoded repeatedly, becomes `.` or `..` or contains a separator.
 fn leads_on_when_decoded(name: &str) -> bool {
     let mut name = name.to_owned();
     while let Ok(decoded) = uri::percent_decode(&name)
@@ -112,8 +112,9 @@ fn leads_on_when_decoded(name: &str) -> bool {
     false
 }
 
-/// Returns the names of a link's target; `None` where it is absolute and not inside.
-pub(super) fn of_target(target: &Path, roots: &[PathBuf]) -> Option<(bool, Vec<OsString>)> {
+/// Returns whether a link's target is absolute, and its names. `None` if it is absolute and
+/// outside.
+pub(super) fn read_target(target: &Path, roots: &[PathBuf]) -> Option<(bool, Vec<OsString>)> {
     let is_absolute = target.has_root();
     let relative = match is_absolute {
         true => roots
@@ -139,7 +140,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<String, String> {
-        let names = names(text, &["/w/project".into(), "/link".into()])?;
+        let names = parse(text, &["/w/project".into(), "/link".into()])?;
         Ok(names
             .iter()
             .map(|name| name.to_str().unwrap())
@@ -174,7 +175,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_gives_a_name_that_leads_elsewhere(text in "[a.%/\\\\~:2efF5cC0]{0,24}|(file:)?[a-z/.%2e]{0,16}|.*") {
-            if let Ok(names) = names(&text, &["/w".into()]) {
+            if let Ok(names) = parse(&text, &["/w".into()]) {
                 for name in names {
                     let name = name.to_str().unwrap();
                     prop_assert!(!name.is_empty() && name != "." && name != "..");

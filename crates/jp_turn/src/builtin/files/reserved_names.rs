@@ -1,11 +1,11 @@
-//! Names that no tool writes to, as they belong to git and to jp.
+//! Names that no tool may write to, because they belong to git or jp.
 
 use std::ffi::OsStr;
 
-/// Returns whether a name is `.git` or `.jp`, or one that some file system takes for it.
+/// Returns whether a name is `.git` or `.jp`, or a name that some file system treats as the same.
 ///
-/// Case does not count (APFS, NTFS), nor do dots and spaces at the end, what follows a colon and the short names of
-/// NTFS, nor characters that HFS+ leaves out of a comparison.
+/// Ignores case (APFS, NTFS), dots and spaces at the end, text after a colon and short names of
+/// NTFS, and characters that HFS+ ignores in a comparison.
 pub(super) fn is_reserved(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     let kept: String = name

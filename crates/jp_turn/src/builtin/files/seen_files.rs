@@ -1,4 +1,4 @@
-//! What a model last saw of files.
+//! The files as a model saw them last.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -10,31 +10,32 @@ use jp_resource::{Checksum, Payload, ResourceContent, Snapshot, uri};
 use jp_tool::StoredBlock;
 use serde_json::{Map, Value, json};
 
-use super::{named, spot};
+use super::{path_names, spot};
 use crate::builtin::kind::Builtin;
 
-/// In the `_meta` of a block: `{path, checksum}`, the file that it is of and the checksum of all of the file's bytes.
+/// The key in the `_meta` of a block: `{path, checksum}`, the block's file and the checksum of the
+/// whole file.
 ///
-/// A `checksum` of null says that the tool left no file there; `from` is where the tool moved the file from.
+/// A `checksum` of null means that the file is gone. `from` is the old path of a moved file.
 const FILE_MARK: &str = "computer.jp/file";
 
-/// A file of the workspace, as a result of jp's own tools leaves it.
+/// The state of a workspace's file after a call of a builtin tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileState {
     /// The path from the root.
     pub path: String,
-    /// The checksum of all of its bytes; nothing where the tool left no file.
+    /// The checksum of all its bytes; `None` if the file is gone.
     pub checksum: Option<Checksum>,
 }
 
-/// How much of a file's content a conversation holds.
+/// The extent of a file's content that a conversation holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
     /// All of it.
     Whole,
-    /// Some of it; all, if it held all of this content before.
+    /// Some of it. It is all if the conversation held all of this content before.
     Part,
-    /// What was changed; all, if it held all of the content that was there before.
+    /// The changed part. It is all if the conversation held all of the content before the change.
     Change,
 }
 
@@ -43,24 +44,25 @@ pub(crate) enum Extent {
 pub(crate) struct SeenFile {
     /// Of all of the file's bytes.
     pub(crate) checksum: Checksum,
-    /// Whether the conversation holds all of them.
+    /// True if the conversation holds all of them.
     is_whole: bool,
 }
 
 /// The files as a model last saw them, by their paths from the root.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct SeenFiles {
     files: HashMap<String, SeenFile>,
-    /// What a conversation says, the newest first, not taken in yet: most turns never ask.
-    told: Vec<Sight>,
+    /// The sights of a conversation that are not applied yet, newest first. Most turns never need
+    /// them.
+    sights: Vec<Sight>,
 }
 
-/// What a conversation says of a file.
+/// A mention of a file in a conversation.
 #[derive(Debug)]
 enum Sight {
     /// A resource was attached.
     Attached { uri: String, checksum: Checksum },
-    /// A tool of jp's own left a file so.
+    /// A builtin tool left a file in this state.
     Left {
         file: FileState,
         extent: Extent,
@@ -68,62 +70,64 @@ enum Sight {
     },
 }
 
-impl Seen {
-    /// Reads what a conversation says: attached files, and the files of jp's own tools; the newest of each counts.
+impl SeenFiles {
+    /// Collects the attached files and the files of builtin tools in a conversation. The newest
+    /// sight of each counts.
     ///
-    /// What other tools print does not: nobody knows whether it is all of a file, and as it is.
-    pub(super) fn of(stream: &Stream) -> Self {
+    /// Output of other tools does not count, because it may be only a part of a file or a changed
+    /// form.
+    pub(super) fn from_stream(stream: &Stream) -> Self {
         let mut calls = HashMap::new();
-        let mut said = Vec::new();
+        let mut mentions = Vec::new();
         for event in stream.events() {
             match &event.kind {
-                // Some providers count calls from 1 in each turn.
-                EventKind::ToolCallRequest(call) => match Builtin::named(&call.name) {
+                // Some providers count calls from 1 in each turn, so a later call may reuse the id.
+                EventKind::ToolCallRequest(call) => match Builtin::from_name(&call.name) {
                     Some(builtin) => _ = calls.insert(&call.id, builtin),
                     None => _ = calls.remove(&call.id),
                 },
                 EventKind::ToolCallResponse(response) => {
-                    said.extend(
+                    mentions.extend(
                         calls
                             .get(&response.id)
                             .map(|builtin| (&event.kind, Some(*builtin))),
                     );
                 }
-                kind => said.push((kind, None)),
+                kind => mentions.push((kind, None)),
             }
         }
-        let mut told: Vec<Sight> = Vec::new();
+        let mut sights: Vec<Sight> = Vec::new();
         let mut attached = HashSet::new();
-        for said in said.into_iter().rev() {
-            match said {
+        for mention in mentions.into_iter().rev() {
+            match mention {
                 (EventKind::ChatRequest(request), _) => {
                     let newest = request
                         .resources
                         .iter()
                         .rev()
                         .filter(|snapshot| attached.insert(&snapshot.uri));
-                    told.extend(newest.filter_map(Sight::of_attached));
+                    sights.extend(newest.filter_map(Sight::from_snapshot));
                 }
                 (EventKind::ToolCallResponse(response), Some(builtin)) => {
                     let blocks = response.content.iter().rev();
-                    told.extend(blocks.filter_map(|block| Sight::of_block(block, builtin)));
+                    sights.extend(blocks.filter_map(|block| Sight::from_block(block, builtin)));
                 }
                 _ => {}
             }
         }
         Self {
             files: HashMap::new(),
-            told,
+            sights,
         }
     }
 
-    /// Takes in what the conversation said.
-    pub(super) fn take_in_told(&mut self, roots: &[PathBuf]) {
-        for sight in std::mem::take(&mut self.told).into_iter().rev() {
+    /// Applies the collected sights.
+    pub(super) fn apply_sights(&mut self, roots: &[PathBuf]) {
+        for sight in std::mem::take(&mut self.sights).into_iter().rev() {
             match sight {
                 Sight::Attached { uri, checksum } => {
-                    if let Some(path) = path_of(&uri, roots) {
-                        self.saw(path, checksum, Extent::Whole);
+                    if let Some(path) = path_from_uri(&uri, roots) {
+                        self.record(path, checksum, Extent::Whole);
                     }
                 }
                 Sight::Left {
@@ -134,9 +138,9 @@ impl Seen {
                     let moved = from.and_then(|from| self.forget(&from));
                     match (checksum, moved) {
                         (Some(checksum), Some(moved)) => {
-                            self.moved(path, SeenFile { checksum, ..moved })
+                            self.record_move(path, SeenFile { checksum, ..moved })
                         }
-                        (Some(checksum), None) => self.saw(path, checksum, extent),
+                        (Some(checksum), None) => self.record(path, checksum, extent),
                         (None, _) => _ = self.forget(&path),
                     }
                 }
@@ -145,7 +149,7 @@ impl Seen {
     }
 
     /// Records that a model saw a file.
-    pub(crate) fn saw(&mut self, path: String, checksum: Checksum, extent: Extent) {
+    pub(crate) fn record(&mut self, path: String, checksum: Checksum, extent: Extent) {
         let before = self.files.get(&path).filter(|before| before.is_whole);
         let is_whole = match extent {
             Extent::Whole => true,
@@ -156,7 +160,7 @@ impl Seen {
     }
 
     /// Records that a file is at a path now.
-    pub(crate) fn moved(&mut self, to: String, file: SeenFile) {
+    pub(crate) fn record_move(&mut self, to: String, file: SeenFile) {
         self.files.insert(to, file);
     }
 
@@ -172,11 +176,11 @@ impl Seen {
             .is_some_and(|seen| seen.is_whole && seen.checksum == checksum)
     }
 
-    /// Refuses a file that is not as the model last saw it; one that it never saw is as good as any.
+    /// Refuses a file that changed since the model saw it. A file that it never saw is accepted.
     pub(crate) fn check(&self, path: &str, checksum: Checksum) -> Result<(), String> {
         match self.files.get(path) {
             Some(last) if last.checksum != checksum => Err(format!(
-                "{path} has changed since you last saw it; read it again."
+                "{path} has changed since you last saw it. Read it again."
             )),
             _ => Ok(()),
         }
@@ -184,7 +188,7 @@ impl Seen {
 }
 
 impl Sight {
-    fn of_attached(snapshot: &Snapshot) -> Option<Self> {
+    fn from_snapshot(snapshot: &Snapshot) -> Option<Self> {
         let (uri, checksum) = (&snapshot.uri, snapshot.blob_ref().checksum);
         uri.starts_with("file:").then(|| Self::Attached {
             uri: uri.clone(),
@@ -193,8 +197,8 @@ impl Sight {
     }
 
     /// Returns the file state that a block of a builtin tool carries.
-    fn of_block(block: &StoredBlock, builtin: Builtin) -> Option<Self> {
-        let Marked { file, from } = marked(block)?;
+    fn from_block(block: &StoredBlock, builtin: Builtin) -> Option<Self> {
+        let Marked { file, from } = read_mark(block)?;
         let extent = match (builtin, block) {
             (Builtin::CreateFile, _) => Extent::Whole,
             (Builtin::EditFile, _) => Extent::Change,
@@ -216,7 +220,7 @@ fn checksum_of(content: &Payload<ResourceContent>) -> Checksum {
     }
 }
 
-/// Returns the `_meta` of a block that is of a file.
+/// Returns the `_meta` of a block about a file.
 pub(crate) fn mark(path: &str, checksum: Checksum) -> Map<String, Value> {
     Map::from_iter([(
         FILE_MARK.to_owned(),
@@ -224,7 +228,7 @@ pub(crate) fn mark(path: &str, checksum: Checksum) -> Map<String, Value> {
     )])
 }
 
-/// Returns the `_meta` of a block that tells that a file is no longer there.
+/// Returns the `_meta` of a block about a file that is gone.
 pub(crate) fn gone_mark(path: &str) -> Map<String, Value> {
     Map::from_iter([(
         FILE_MARK.to_owned(),
@@ -232,7 +236,7 @@ pub(crate) fn gone_mark(path: &str) -> Map<String, Value> {
     )])
 }
 
-/// Returns the `_meta` of a block that tells that a file is at another path now.
+/// Returns the `_meta` of a block about a moved file.
 pub(crate) fn moved_mark(from: &str, to: &str, checksum: Checksum) -> Map<String, Value> {
     Map::from_iter([(
         FILE_MARK.to_owned(),
@@ -241,17 +245,17 @@ pub(crate) fn moved_mark(from: &str, to: &str, checksum: Checksum) -> Map<String
 }
 
 /// Returns the path from the root of the file that a URI without a fragment names.
-pub(super) fn path_of(uri: &str, roots: &[PathBuf]) -> Option<String> {
+pub(super) fn path_from_uri(uri: &str, roots: &[PathBuf]) -> Option<String> {
     let is_whole_file = uri.starts_with("file:") && uri::split_fragment(uri).1.is_none();
     let names = is_whole_file
-        .then(|| named::names(uri, roots).ok())
+        .then(|| path_names::parse(uri, roots).ok())
         .flatten()?;
-    Some(spot::shown(&names.iter().collect::<PathBuf>()))
+    Some(spot::display_path(&names.iter().collect::<PathBuf>()))
 }
 
-/// Returns what a block of jp's own tools says of files; what other tools mark so is nothing to go by.
+/// Returns the file states in a block of a builtin tool. Don't trust marks of other tools.
 pub fn marked_files(block: &StoredBlock) -> impl Iterator<Item = FileState> {
-    let marked = marked(block);
+    let marked = read_mark(block);
     marked.into_iter().flat_map(|Marked { file, from }| {
         let moved = from.map(|path| FileState {
             path,
@@ -264,11 +268,11 @@ pub fn marked_files(block: &StoredBlock) -> impl Iterator<Item = FileState> {
 /// The file state that a block carries.
 struct Marked {
     file: FileState,
-    /// Where it was before, if it was moved.
+    /// The old path of a moved file.
     from: Option<String>,
 }
 
-fn marked(block: &StoredBlock) -> Option<Marked> {
+fn read_mark(block: &StoredBlock) -> Option<Marked> {
     let (StoredBlock::Text { meta, .. } | StoredBlock::Resource { meta, .. }) = block else {
         return None;
     };

@@ -1,4 +1,4 @@
-//! One place in the workspace, its directory held open.
+//! A place in the workspace, with its directory held open.
 
 use std::{
     ffi::OsString,
@@ -10,36 +10,38 @@ use cap_fs_ext::{DirExt, FileTypeExt, FollowSymlinks, OpenOptionsFollowExt, Open
 use cap_std::fs::{Dir, File, FileType, OpenOptions};
 use jp_resource::Checksum;
 
-/// Size of the largest file that is read at once, in bytes.
+/// The size of the largest file that is read at once, in bytes: far more than a context window, and
+/// small enough for memory.
 pub(crate) const MAX_BYTES: u64 = 10_000_000;
 
-/// How many names are tried for a temporary file.
+/// The number of names that are tried for a temporary file. Each name in use is a leftover of a
+/// crash.
 const MAX_TEMPORARY: usize = 100;
 
 /// A place in the workspace: a name in a directory that is open.
 ///
-/// What is done with it is done with that name in that directory, and no link is followed for it. So whatever is put in
-/// place of a directory on the way meanwhile, it is not gone through.
+/// Each operation uses that name in that directory and follows no link. If a directory on the way
+/// is replaced meanwhile, the operation does not notice.
 #[derive(Debug)]
 pub(crate) struct Spot {
     /// The path from the root, with no link in it.
     pub(crate) path: PathBuf,
-    /// What was there.
+    /// The kind of what was there.
     pub(crate) found: Found,
-    /// Where the name is; for what is not there, the innermost directory that is.
+    /// The directory of the name. If it is missing, too, the innermost directory that exists.
     pub(super) parent: Dir,
     /// Empty for the root itself.
     pub(super) name: OsString,
 }
 
-/// What is at a place.
+/// The kind of what is at a place.
 #[derive(Debug)]
 pub(crate) enum Found {
     File,
     Directory(Dir),
-    /// A link, where links are not followed.
+    /// A link that was not followed.
     Link,
-    /// What is neither: a pipe, say.
+    /// Something else, for example a pipe.
     Special(&'static str),
     /// Nothing; some of the directories above it may be missing too.
     Nothing {
@@ -58,44 +60,50 @@ pub(crate) enum Content {
 }
 
 impl Spot {
-    /// Returns what to call the place: its path from the root.
-    pub(crate) fn shown(&self) -> String {
-        shown(&self.path)
+    /// Returns the path from the root, for texts.
+    pub(crate) fn display(&self) -> String {
+        display_path(&self.path)
     }
 
-    /// Refuses what is no file; the error says what it is.
+    /// Fails unless there is a file.
     pub(crate) fn check_file(&self) -> Result<(), String> {
-        let path = self.shown();
+        let path = self.display();
         Err(match self.found {
             Found::File => return Ok(()),
             Found::Directory(_) => {
-                format!("{path} is a directory; `list_files` lists what is in it.")
+                format!("{path} is a directory. Use `list_files` to list it.")
             }
-            Found::Link => format!("{path} is a symbolic link; name the file that it leads to."),
-            Found::Special(kind) => format!("{path} is {kind} and no file."),
+            Found::Link => format!("{path} is a symbolic link. Use the path of its target."),
+            Found::Special(kind) => format!("{path} is {kind}, not a file."),
             Found::Nothing { .. } => {
-                format!("There is no {path}; `list_files` lists what there is.")
+                format!("{path} does not exist. Use `list_files` to see what exists.")
             }
         })
+    }
+
+    /// Returns the error of an operation on the place.
+    pub(crate) fn cannot(&self, be: &str, error: &io::Error) -> String {
+        format!("{} can't be {be}: {error}.", self.display())
     }
 
     /// Opens the file.
     pub(crate) fn open(&self) -> Result<File, String> {
         self.check_file()?;
-        open(&self.parent, &self.name)
-            .map_err(|error| format!("{} can't be read: {error}.", self.shown()))
+        open(&self.parent, &self.name).map_err(|error| self.cannot("read", &error))
     }
 
     /// Reads the file.
     pub(crate) fn content(&self) -> Result<Content, String> {
         let file = self.open()?;
-        let failed = |error: io::Error| format!("{} can't be read: {error}.", self.shown());
-        let size = file.metadata().map_err(failed)?.len();
+        let size = file
+            .metadata()
+            .map_err(|error| self.cannot("read", &error))?
+            .len();
         let mut bytes = Vec::new();
         if size <= MAX_BYTES {
             file.take(MAX_BYTES + 1)
                 .read_to_end(&mut bytes)
-                .map_err(failed)?;
+                .map_err(|error| self.cannot("read", &error))?;
         }
         let size = size.max(bytes.len() as u64);
         Ok(if size > MAX_BYTES {
@@ -105,50 +113,58 @@ impl Spot {
         })
     }
 
-    /// Refuses a file that no longer has the bytes it had.
+    /// Fails if the file's content has changed.
     pub(crate) fn check_unchanged(&self, checksum: Checksum) -> Result<(), String> {
         match self.content()? {
             Content::Whole(bytes) if Checksum::compute(&bytes) == checksum => Ok(()),
             _ => Err(format!(
-                "{} was changed by something else after this call was made; read it again.",
-                self.shown()
+                "{} was changed by something else after this call was made. Read it again.",
+                self.display()
             )),
         }
     }
 
-    /// Puts new content in place of the file, if its bytes still have the checksum; at every moment either the old or
-    /// the new content is there, whole.
+    /// Replaces the file's content if it still has the checksum. At every moment, the file has
+    /// either the old or the new content as a whole.
     pub(crate) fn replace(&self, checksum: Checksum, content: &[u8]) -> Result<(), String> {
-        let failed = |error: io::Error| format!("{} can't be written: {error}.", self.shown());
-        let permissions = self.open()?.metadata().map_err(failed)?.permissions();
-        let (name, mut file) = self.temporary().map_err(failed)?;
-        // In this order: nobody reads the new content who may not read the old.
+        let permissions = self
+            .open()?
+            .metadata()
+            .map_err(|error| self.cannot("written", &error))?
+            .permissions();
+        let (name, mut file) = self
+            .create_temporary()
+            .map_err(|error| self.cannot("written", &error))?;
+        // Set the permissions before writing, so that the new content is never readable by more
+        // users than the old.
         let written = file
             .set_permissions(permissions)
             .and_then(|()| file.write_all(content));
         let placed = written
             .and_then(|()| file.sync_all())
-            .map_err(failed)
+            .map_err(|error| self.cannot("written", &error))
             .and_then(|()| {
                 self.check_unchanged(checksum)?;
                 self.parent
                     .rename(&name, &self.parent, &self.name)
-                    .map_err(failed)
+                    .map_err(|error| self.cannot("written", &error))
             });
         if placed.is_err() {
-            // What can't be removed is left behind; the error that counts is the other.
+            // If this fails, too, the temporary file stays. The first error is the one to report.
             _ = self.parent.remove_file(&name);
         }
         placed
     }
 
-    /// Makes the file, and the directories above it that are missing.
+    /// Creates the file and missing directories above it.
     pub(crate) fn create(&self, content: &[u8]) -> Result<(), String> {
         let failed = |error: io::Error| match error.kind() {
-            io::ErrorKind::AlreadyExists => format!("{} exists by now.", self.shown()),
-            _ => format!("{} can't be written: {error}.", self.shown()),
+            io::ErrorKind::AlreadyExists => {
+                format!("{} was created in the meantime.", self.display())
+            }
+            _ => self.cannot("written", &error),
         };
-        let parent = self.with_parents().map_err(failed)?;
+        let parent = self.create_parents().map_err(failed)?;
         let mut file = new_file(&parent, &self.name, &OpenOptions::new()).map_err(failed)?;
         file.write_all(content)
             .and_then(|()| file.sync_all())
@@ -164,23 +180,25 @@ impl Spot {
             Found::Directory(_) => self.parent.remove_dir(&self.name),
             _ => self.parent.remove_file(&self.name),
         };
-        removed.map_err(|error| format!("{} can't be deleted: {error}.", self.shown()))
+        removed.map_err(|error| self.cannot("deleted", &error))
     }
 
     /// Moves the file to a place where nothing is.
     ///
-    /// By a second link to it, which unlike a renaming never replaces what has come there meanwhile; where the file
-    /// system has no links, by renaming.
+    /// Creates a hard link and removes the old name. Unlike a rename, that never replaces a file
+    /// that appeared meanwhile. If the file system has no hard links, the file is renamed.
     pub(crate) fn move_to(&self, to: &Self) -> Result<(), String> {
         let failed = |error: io::Error| match error.kind() {
-            io::ErrorKind::AlreadyExists => format!("{} exists by now.", to.shown()),
+            io::ErrorKind::AlreadyExists => {
+                format!("{} was created in the meantime.", to.display())
+            }
             _ => format!(
                 "{} can't be moved to {}: {error}.",
-                self.shown(),
-                to.shown()
+                self.display(),
+                to.display()
             ),
         };
-        let parent = to.with_parents().map_err(failed)?;
+        let parent = to.create_parents().map_err(failed)?;
         match self.parent.hard_link(&self.name, &parent, &to.name) {
             Ok(()) => self.parent.remove_file(&self.name),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
@@ -192,8 +210,8 @@ impl Spot {
         .map_err(failed)
     }
 
-    /// Opens the directory that the name is to be in, making what is missing of it.
-    fn with_parents(&self) -> io::Result<Dir> {
+    /// Opens the directory for the name, and creates missing directories.
+    fn create_parents(&self) -> io::Result<Dir> {
         let mut parent = self.parent.try_clone()?;
         if let Found::Nothing { above } = &self.found {
             for name in above {
@@ -208,31 +226,33 @@ impl Spot {
         Ok(parent)
     }
 
-    /// Makes an empty file beside this one, which nobody else may read.
-    fn temporary(&self) -> io::Result<(OsString, File)> {
+    /// Creates an empty file in the same directory that only the user can read.
+    fn create_temporary(&self) -> io::Result<(OsString, File)> {
         let mut names =
             (0..MAX_TEMPORARY).map(|number| OsString::from(format!(".{number}.jp-edit")));
-        let made = names.find_map(|name| match new_file(&self.parent, &name, &private()) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
-            made => Some(made.map(|file| (name, file))),
-        });
+        let made = names.find_map(
+            |name| match new_file(&self.parent, &name, &private_options()) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
+                made => Some(made.map(|file| (name, file))),
+            },
+        );
         made.unwrap_or_else(|| Err(io::ErrorKind::AlreadyExists.into()))
     }
 }
 
-/// Opens a file for reading: no link, and nothing that would have to be waited for.
+/// Opens a file for reading. Refuses links, and anything that could block, for example a pipe.
 pub(crate) fn open(directory: &Dir, name: impl AsRef<Path>) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).nonblock(true).follow(FollowSymlinks::No);
     let file = directory.open_with(name, &options)?;
     match file.metadata()?.is_file() {
         true => Ok(file),
-        false => Err(io::Error::other("it is no file any more")),
+        false => Err(io::Error::other("it is no longer a file")),
     }
 }
 
-/// Returns what opens a file that nobody else may read, from the moment on when it is made.
-fn private() -> OpenOptions {
+/// Returns options that create a file that only the user can read from the start.
+fn private_options() -> OpenOptions {
     #[cfg_attr(not(unix), expect(unused_mut, reason = "only there a file has a mode"))]
     let mut options = OpenOptions::new();
     #[cfg(unix)]
@@ -249,8 +269,8 @@ fn new_file(directory: &Dir, name: &OsString, options: &OpenOptions) -> io::Resu
     directory.open_with(name, &options)
 }
 
-/// Returns what to call a path from the root.
-pub(crate) fn shown(path: &Path) -> String {
+/// Returns a path from the root for texts, with `/` as the separator.
+pub(crate) fn display_path(path: &Path) -> String {
     let names: Vec<_> = path.iter().map(|name| name.to_string_lossy()).collect();
     if names.iter().all(|name| name.is_empty()) {
         ".".to_owned()
@@ -259,8 +279,8 @@ pub(crate) fn shown(path: &Path) -> String {
     }
 }
 
-/// Returns what to call what is neither file nor directory nor link.
-pub(crate) fn special(kind: FileType) -> Option<&'static str> {
+/// Returns the words for something that is not a file, a directory or a link.
+pub(crate) fn special_kind(kind: FileType) -> Option<&'static str> {
     match kind {
         _ if kind.is_file() || kind.is_dir() || kind.is_symlink() => None,
         _ if kind.is_fifo() => Some("a pipe"),
@@ -298,7 +318,7 @@ mod tests {
     fn new_content_is_never_readable_by_others() {
         let root = tempfile::tempdir().unwrap();
         let spot = owned(root.path());
-        let (name, _) = spot.temporary().unwrap();
+        let (name, _) = spot.create_temporary().unwrap();
         assert_eq!(mode(&root.path().join(name)), 0o600, "as it is made");
         spot.replace(Checksum::compute(b"old"), b"new").unwrap();
         assert_eq!(mode(&root.path().join("a")), 0o600);

@@ -1,4 +1,4 @@
-//! Goes through a directory and what is below it.
+//! Visits a directory and everything below it.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -12,23 +12,24 @@ use jp_attachment::{IgnoreRules, is_never_entered};
 
 use super::{Files, Found, Spot};
 
-/// How deep a walk goes: each directory on the way is held open.
+/// The maximum depth of a walk. Each directory on the way stays open, and a process may have only
+/// some hundred files open.
 const MAX_DEPTH: usize = 128;
 
-/// A walk through a directory, in the order of names, without what is ignored.
+/// A walk through a directory in the order of names, without ignored entries.
 ///
-/// It goes through no link to a directory and never into `.git`, `.jp` and their like.
+/// It follows no link to a directory, and never enters `.git`, `.jp` and similar directories.
 pub(crate) struct Walk<'a> {
     pub(crate) files: &'a Files,
-    /// How deep it goes; 1 is what the directory itself holds.
+    /// The depth; 1 visits only the entries of the directory itself.
     pub(crate) depth: usize,
-    /// Whether nobody wants it any more.
+    /// Returns true once the result is no longer wanted.
     pub(crate) is_moot: &'a dyn Fn() -> bool,
 }
 
-/// What a walk finds.
+/// An entry that a walk visits.
 pub(crate) struct Entry<'a> {
-    /// Where it is; open.
+    /// The open directory that contains it.
     pub(crate) directory: &'a Dir,
     pub(crate) name: &'a OsStr,
     /// The path from the root.
@@ -36,7 +37,7 @@ pub(crate) struct Entry<'a> {
     pub(crate) kind: FileType,
 }
 
-/// A directory that is being gone through.
+/// A directory on the way.
 struct Level {
     directory: Dir,
     path: PathBuf,
@@ -45,27 +46,31 @@ struct Level {
 }
 
 impl Walk<'_> {
-    /// Visits everything below a directory; returns how many directories could not be gone through.
+    /// Visits everything below a directory. Returns the number of directories that could not be
+    /// read.
     pub(crate) fn run(
         &self,
         start: &Spot,
         visit: &mut dyn FnMut(&Entry<'_>) -> ControlFlow<()>,
     ) -> Result<usize, String> {
-        let path = start.shown();
+        let path = start.display();
         let Found::Directory(directory) = &start.found else {
             return Err(match start.found {
-                Found::File => format!("{path} is a file and no directory; `read_file` reads it."),
-                _ => format!("There is no directory {path}."),
+                Found::File => {
+                    format!("{path} is a file, not a directory. Use `read_file` to read it.")
+                }
+                _ => format!("The directory {path} does not exist."),
             });
         };
         if let Some(name) = start.path.iter().find(|name| is_never_entered(name)) {
             return Err(format!(
-                "{path} is not gone through: {} is left alone.",
+                "{path} can't be listed or searched: tools skip {}.",
                 name.to_string_lossy()
             ));
         }
-        let failed = |error: std::io::Error| format!("{path} can't be read: {error}.");
-        let directory = directory.try_clone().map_err(failed)?;
+        let directory = directory
+            .try_clone()
+            .map_err(|error| start.cannot("read", &error))?;
         let place = &self.files.place;
         let (rules, _) = IgnoreRules::above(&place.root.join(&start.path), place);
         let mut walking = Walking {
@@ -76,13 +81,13 @@ impl Walk<'_> {
         };
         walking
             .enter(directory, start.path.clone())
-            .map_err(failed)?;
+            .map_err(|error| start.cannot("read", &error))?;
         walking.run(visit);
         Ok(walking.unreadable)
     }
 }
 
-/// A walk under way.
+/// A walk in progress.
 struct Walking<'a> {
     walk: &'a Walk<'a>,
     rules: IgnoreRules<'a>,
@@ -117,7 +122,7 @@ impl Walking<'_> {
         }
     }
 
-    /// Goes into a directory of the innermost one; one that can't be read is counted.
+    /// Enters a subdirectory of the innermost directory, and counts it if it can't be read.
     fn descend(&mut self, name: &OsStr, path: PathBuf) {
         let parent = self.levels.last().filter(|_| self.levels.len() < MAX_DEPTH);
         let opened = parent.and_then(|level| level.directory.open_dir_nofollow(name).ok());

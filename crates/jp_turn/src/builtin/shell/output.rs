@@ -1,9 +1,10 @@
-//! What comes from a terminal: prompts told apart, bounded, without what only terminals understand.
+//! The output of a terminal: bounded, without prompts and escape sequences.
 
 use jp_process::BoundedOutput;
 
-/// How much is kept of what comes in one interaction, in bytes. Written as JSON it is three times that at most, where all
-/// of it has to be replaced by U+FFFD, and so still fits the line that a stateful tool may write.
+/// The maximum output of one interaction that is kept, in bytes. As JSON it takes at most three
+/// times that, if all of it is replaced by U+FFFD, and so still fits into one line of a stateful
+/// tool.
 pub(super) const MAX_KEPT: usize = 16_000_000;
 /// The longest mark of a prompt.
 const MAX_MARK: usize = 32;
@@ -19,7 +20,8 @@ pub(super) enum Prompt {
     More,
 }
 
-/// Returns what the shell is to write as its first and its second prompt.
+/// Returns the first and the second prompt of the shell. The secret keeps other output from looking
+/// like a prompt.
 pub(super) fn prompts(secret: u32) -> [String; 2] {
     let (start, end) = (char::from(START), char::from(END));
     [
@@ -28,29 +30,29 @@ pub(super) fn prompts(secret: u32) -> [String; 2] {
     ]
 }
 
-/// What a terminal showed in one interaction.
+/// The output of a terminal in one interaction.
 #[derive(Debug)]
 pub(super) struct Shown {
-    /// As text, which says where something is missing.
+    /// The text, with a line in place of missing bytes.
     pub(super) text: String,
-    /// How many bytes came.
+    /// The number of bytes that came.
     pub(super) printed: u64,
-    /// How many of them, in the middle, are missing.
+    /// The number of missing bytes in the middle.
     pub(super) left_out: u64,
 }
 
-/// What came since it was last taken.
+/// The output since it was last taken.
 #[derive(Debug)]
 pub(super) struct Output {
     secret: u32,
     kept: BoundedOutput,
-    /// What may become a mark.
+    /// The beginning of a possible mark.
     mark: Vec<u8>,
-    /// How many prompts came since they were last counted.
+    /// The number of prompts since the last command.
     pub(super) prompts: usize,
     /// The last of them, if one came.
     pub(super) last: Option<Prompt>,
-    /// Whether nothing came after it.
+    /// True if nothing came after it.
     pub(super) ends_with_prompt: bool,
 }
 
@@ -70,7 +72,7 @@ impl Output {
     pub(super) fn push(&mut self, mut bytes: &[u8]) {
         while let Some(&byte) = bytes.first() {
             if self.mark.is_empty() {
-                // All that can't be a mark at once.
+                // Keep everything before the next mark at once: output may be long.
                 let length = bytes
                     .iter()
                     .position(|byte| *byte == START)
@@ -112,7 +114,7 @@ impl Output {
         let (printed, left_out) = (kept.printed(), kept.left_out());
         if left_out == 0 {
             return Shown {
-                text: plain(&kept.into_bytes()),
+                text: plain_text(&kept.into_bytes()),
                 printed,
                 left_out,
             };
@@ -120,8 +122,8 @@ impl Output {
         let (head, tail) = kept.into_parts();
         let text = format!(
             "{}\n[… {left_out} bytes are not kept …]\n{}",
-            plain(&head),
-            plain(&tail)
+            plain_text(&head),
+            plain_text(&tail)
         );
         Shown {
             text,
@@ -162,13 +164,13 @@ impl Output {
 }
 
 /// Returns the text that a terminal would show in the end, without colours and overwritten lines.
-fn plain(bytes: &[u8]) -> String {
+fn plain_text(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
-    let lines: Vec<_> = text.split('\n').map(left_of_line).collect();
+    let lines: Vec<_> = text.split('\n').map(visible_part).collect();
     anstream::adapter::strip_str(&lines.join("\n")).to_string()
 }
 
-fn left_of_line(line: &str) -> &str {
+fn visible_part(line: &str) -> &str {
     let line = line.trim_end_matches('\r');
     line.rsplit('\r').next().unwrap_or(line)
 }
@@ -209,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn all_of_a_burst_is_kept_up_to_a_bound_and_what_is_missing_is_counted() {
+    fn burst_is_kept_up_to_a_limit() {
         let mut output = Output::new(7);
         let burst = |lines: usize| ["start\n", &"0123456789".repeat(lines), "\nend"].concat();
         output.push(burst(100_000).as_bytes());

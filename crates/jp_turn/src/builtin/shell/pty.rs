@@ -1,4 +1,4 @@
-//! A shell on a terminal of its own.
+//! A shell on its own terminal.
 
 use std::{
     fs::File,
@@ -24,7 +24,7 @@ use rustix::{
 
 use super::output::prompts;
 
-/// A shell on a terminal of its own; dropping it ends both, and what was started there.
+/// A shell on its own terminal. Dropping it ends the shell and everything that it started.
 pub(super) struct Terminal {
     terminal: File,
     /// The end that the shell has.
@@ -57,17 +57,17 @@ impl Terminal {
             terminal,
             shell_end,
         };
-        // Linux ends it with an error, once no process has the other end open.
+        // On Linux, the read fails once no process has the other end open.
         detach(move || _ = read_chunks(reader, screen))?;
         Ok(opened)
     }
 
-    /// Types, without waiting until a program reads it.
+    /// Types bytes without waiting until a program reads them.
     pub(super) fn enter(&self, bytes: &[u8]) {
         self.keyboard.send(bytes.to_vec());
     }
 
-    /// Returns whether the shell itself has the terminal, and no program that it runs, and all that was typed is read.
+    /// Returns whether the shell itself is in the foreground and everything that was typed is read.
     pub(super) fn is_at_shell(&self) -> bool {
         tcgetpgrp(&self.terminal).is_ok_and(|group| group == self.shell)
             && ioctl_fionread(&self.shell_end).is_ok_and(|unread| unread == 0)
@@ -78,7 +78,7 @@ impl Terminal {
         self.program.has_ended()
     }
 
-    /// Ends the shell and what was started from it, wherever it is by now.
+    /// Ends the shell and everything that it started.
     pub(super) fn end(&mut self) -> Option<ExitStatus> {
         self.program.terminate();
         self.program.end()
@@ -91,7 +91,7 @@ impl Drop for Terminal {
     }
 }
 
-/// What is typed does not come back.
+/// Switches off the echo of typed text.
 fn silence(pts: &Pts) -> io::Result<()> {
     let mut modes = tcgetattr(pts)?;
     modes
@@ -105,7 +105,8 @@ fn shell(secret: u32) -> Command {
     let mut command = match Path::new("/bin/bash").exists() {
         true => {
             let mut bash = Command::new("/bin/bash");
-            // `!` in a command is itself, and nothing of the person's is read or written.
+            // `+H` makes `!` an ordinary character. The other options keep the user's files from
+            // being read or written.
             bash.args(["--noprofile", "--norc", "--noediting", "+H", "-i"]);
             bash
         }

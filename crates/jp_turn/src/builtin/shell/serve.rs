@@ -1,4 +1,4 @@
-//! The process behind `shell`: requests in, a line each, and a line out for each.
+//! The process behind `shell`. It reads one request per line and writes one response per line.
 
 use std::{
     collections::VecDeque,
@@ -19,24 +19,26 @@ use super::{
     pty::Terminal,
 };
 
-/// How long the first prompt may take.
+/// The maximum time until the first prompt.
 const START: Duration = Duration::from_secs(5);
-/// How long to wait for the prompt where the model says nothing.
+/// The default time to wait for the prompt, in seconds.
 const WAIT: f64 = 10.0;
 const WAIT_FOR_KEYS: f64 = 2.0;
 /// The longest wait.
 const MAX_WAIT: f64 = 100.0;
-/// How long it has to be quiet for a prompt to be the last where fewer came than lines were typed.
+/// The silence after which a prompt counts as the last, if fewer prompts came than lines were
+/// typed: a program may have read some lines.
 const QUIET: Duration = Duration::from_secs(1);
-/// How often to look whether the shell has ended.
+/// The pause between two checks whether the shell has ended.
 const TICK: Duration = Duration::from_millis(20);
-/// The longest line that terminals take.
+/// The longest line that can be typed, in bytes: Linux drops what exceeds 4,095 bytes in canonical
+/// mode (termios(3)).
 const MAX_LINE: usize = 4000;
 
 /// Runs a shell, types what the requests say, and answers each, until the shell or `input` ends.
 ///
-/// A request is `{"action","arguments":{"text"?,"keys"?,"wait_secs"?}}`, an answer a tool's response with a status.
-/// What was started in the shell ends with it.
+/// A request is `{"action","arguments":{"text"?,"keys"?,"wait_secs"?}}`, an answer a tool's
+/// response with a status. Everything that was started in the shell ends with it.
 pub fn serve(input: impl BufRead + Send + 'static, mut output: impl Write) -> io::Result<()> {
     let (to, events) = sync_channel(16);
     let screen = to.clone();
@@ -47,7 +49,7 @@ pub fn serve(input: impl BufRead + Send + 'static, mut output: impl Write) -> io
     thread::Builder::new()
         .name("requests".into())
         .spawn(move || listen(input, &to))?;
-    let mut session = Session {
+    let mut session = ShellSession {
         terminal,
         events,
         output: Output::new(secret),
@@ -69,7 +71,7 @@ pub fn serve(input: impl BufRead + Send + 'static, mut output: impl Write) -> io
     Ok(())
 }
 
-/// What happens, in order.
+/// An event from the terminal or the input.
 enum Event {
     /// The terminal shows something.
     Shown(Vec<u8>),
@@ -102,19 +104,20 @@ struct Input {
     wait_secs: Option<f64>,
 }
 
-struct Session {
+struct ShellSession {
     terminal: Terminal,
     events: Receiver<Event>,
     output: Output,
     /// Requests that came before the one at hand was answered.
     requests: VecDeque<String>,
     is_cut: bool,
-    /// How many lines the shell was given last: as many prompts follow, if it alone reads them.
+    /// The number of lines that were typed last. As many prompts follow if only the shell reads
+    /// them.
     lines: usize,
 }
 
-impl Session {
-    /// Waits for a request; what is shown meanwhile is kept.
+impl ShellSession {
+    /// Waits for a request, and keeps output that comes meanwhile.
     fn next_request(&mut self) -> Option<String> {
         loop {
             if let Some(request) = self.requests.pop_front() {
@@ -139,48 +142,48 @@ impl Session {
     fn respond(&mut self, line: &str) -> ToolResponse {
         let request: Request = match serde_json::from_str(line) {
             Ok(request) => request,
-            Err(error) => return self.refused(format!("The request can't be read: {error}.")),
+            Err(error) => return self.refuse(format!("The request can't be read: {error}.")),
         };
         match request.action.as_str() {
-            "abort" => return self.stopped(),
-            "fetch" => self.await_prompt(wait(&request.arguments, 0.0)),
+            "abort" => return self.respond_stopped(),
+            "fetch" => self.await_prompt(wait_time(&request.arguments, 0.0)),
             _ => {
                 if let Err(reason) = self.enter(&request.arguments) {
-                    return self.refused(reason);
+                    return self.refuse(reason);
                 }
             }
         }
         if self.terminal.has_ended() {
-            self.stopped()
+            self.respond_stopped()
         } else {
-            self.running()
+            self.respond_running()
         }
     }
 
-    /// Types what the model wants, and waits for the prompt.
+    /// Types the model's input, and waits for the prompt.
     fn enter(&mut self, input: &Input) -> Result<(), String> {
         let (bytes, lines, wait) = match (&input.text, &input.keys) {
             (None, None) => return Ok(()),
             (Some(_), Some(_)) => {
-                return Err("Only one of `text` and `keys` can be sent at once.".to_owned());
+                return Err("Send either `text` or `keys`, not both.".to_owned());
             }
             (Some(text), None) => {
                 if text.lines().any(|line| line.len() > MAX_LINE) {
                     return Err(format!(
-                        "A line of more than {MAX_LINE} bytes can't be typed into a terminal; write it to a file and use that."
+                        "A line of more than {MAX_LINE} bytes can't be typed into a terminal. Write it to a file and use the file."
                     ));
                 }
                 let typed = format!("{text}\n");
                 (
                     typed.clone().into_bytes(),
                     typed.matches('\n').count(),
-                    wait(input, WAIT),
+                    wait_time(input, WAIT),
                 )
             }
             (None, Some(name)) => {
                 let key = Key::ALL.into_iter().find(|key| key.name() == name);
                 let key = key.ok_or_else(|| format!("There is no key {name:?}."))?;
-                (key.bytes().to_vec(), 1, wait(input, WAIT_FOR_KEYS))
+                (key.bytes().to_vec(), 1, wait_time(input, WAIT_FOR_KEYS))
             }
         };
         self.output.expect_prompt();
@@ -190,7 +193,7 @@ impl Session {
         Ok(())
     }
 
-    /// Waits until the prompt is back, the shell has ended or nobody listens any more, but not for longer than that.
+    /// Waits until the prompt is back, the shell or the input has ended, or the time is over.
     fn await_prompt(&mut self, wait: Duration) {
         let started = Instant::now();
         let mut shown = Instant::now();
@@ -212,10 +215,10 @@ impl Session {
         }
     }
 
-    /// Returns the prompt that the shell is at, as far as can be told.
+    /// Returns the shell's current prompt, if it is known.
     ///
-    /// Of several lines a program may read some. So fewer prompts will do, if one was the last that came and no program
-    /// has the terminal.
+    /// A program may read some of several lines. So fewer prompts are enough if the output ends
+    /// with one and no program is in the foreground.
     fn prompt(&self) -> Option<Prompt> {
         let Output {
             prompts,
@@ -227,28 +230,32 @@ impl Session {
         last.filter(|_| is_back)
     }
 
-    fn running(&mut self) -> ToolResponse {
+    fn respond_running(&mut self) -> ToolResponse {
         let state = match self.prompt() {
             Some(Prompt::Ready(status)) => format!("The prompt is back; exit status {status}."),
             Some(Prompt::More) => "The shell waits for the rest of the command.".to_owned(),
-            None => "The prompt is not back: something runs, or waits for input.".to_owned(),
+            None => "The prompt is not back: a program is running or waits for input.".to_owned(),
         };
-        self.response(state, Status::Running)
+        self.respond_with(state, Status::Running)
     }
 
-    fn stopped(&mut self) -> ToolResponse {
-        let ending = self.terminal.end().map_or_else(String::new, ending);
-        // What was shown last may be on its way; what left the session may write for ever.
+    fn respond_stopped(&mut self) -> ToolResponse {
+        let ending = self
+            .terminal
+            .end()
+            .map_or_else(String::new, describe_status);
+        // The last output may still be on its way. A process that left the session may write
+        // forever, so the wait is bounded.
         let ended = Instant::now();
         while ended.elapsed() < grace::LAST_BYTES
             && let Ok(event) = self.events.recv_timeout(TICK)
         {
             self.take(event);
         }
-        self.response(format!("The shell has ended{ending}."), Status::Stopped)
+        self.respond_with(format!("The shell has ended{ending}."), Status::Stopped)
     }
 
-    fn response(&mut self, state: String, status: Status) -> ToolResponse {
+    fn respond_with(&mut self, state: String, status: Status) -> ToolResponse {
         let Shown {
             text,
             printed,
@@ -273,18 +280,18 @@ impl Session {
         }
     }
 
-    fn refused(&self, reason: String) -> ToolResponse {
+    fn refuse(&self, reason: String) -> ToolResponse {
         ToolResponse {
             status: Some(Status::Running),
-            ..ToolResponse::error([ContentBlock::text(reason)])
+            ..ToolResponse::from_error(reason)
         }
     }
 }
 
-fn ending(status: ExitStatus) -> String {
+fn describe_status(status: ExitStatus) -> String {
     format!(" ({status})")
 }
 
-fn wait(input: &Input, default: f64) -> Duration {
+fn wait_time(input: &Input, default: f64) -> Duration {
     Duration::from_secs_f64(input.wait_secs.unwrap_or(default).clamp(0.0, MAX_WAIT))
 }

@@ -84,7 +84,7 @@ fn is_alive(pid: &str) -> bool {
 }
 
 #[test]
-fn directory_and_variables_stay() {
+fn shell_keeps_its_state_between_calls() {
     let mut shell = Shell::spawn();
     assert_eq!(
         shell.enter("cd / && pwd"),
@@ -121,7 +121,7 @@ fn all_lines_of_a_text_have_run_when_the_prompt_is_back() {
 #[test]
 fn program_is_given_what_it_reads() {
     let mut shell = Shell::spawn();
-    let busy = "The prompt is not back: something runs, or waits for input.\n= running";
+    let busy = "The prompt is not back: a program is running or waits for input.\n= running";
     assert_eq!(
         shell.ask("apply", json!({"text": "read x", "wait_secs": 0.3})),
         busy
@@ -139,7 +139,7 @@ fn program_is_given_what_it_reads() {
 #[test]
 fn keys_reach_what_runs() {
     let mut shell = Shell::spawn();
-    let busy = "The prompt is not back: something runs, or waits for input.\n= running";
+    let busy = "The prompt is not back: a program is running or waits for input.\n= running";
     assert_eq!(
         shell.ask("apply", json!({"text": "sleep 100", "wait_secs": 0.1})),
         busy
@@ -165,7 +165,7 @@ fn rest_of_the_output_is_fetched() {
     let started = shell.ask("apply", json!({"text": text, "wait_secs": 0.5}));
     assert_eq!(
         started,
-        "one\nThe prompt is not back: something runs, or waits for input.\n= running"
+        "one\nThe prompt is not back: a program is running or waits for input.\n= running"
     );
     let rest = shell.ask("fetch", json!({"wait_secs": 5}));
     assert_eq!(rest, "two\nThe prompt is back; exit status 0.\n= running");
@@ -185,7 +185,7 @@ fn end_of_the_shell_is_the_end_of_the_session() {
 }
 
 #[test]
-fn burst_is_whole_and_colours_are_gone() {
+fn burst_is_complete_without_colours() {
     let mut shell = Shell::spawn();
     let answer = shell.enter("printf '\\033[32mgreen\\033[0m\\n'; seq 200000; echo last");
     assert!(answer.starts_with("green\n1\n2\n"), "{}", &answer[..50]);
@@ -207,9 +207,9 @@ fn what_can_not_be_typed_is_refused() {
         shell.ask("apply", json!({"text": 1})),
     ];
     insta::assert_snapshot!(refusals.join("\n"), @r#"
-    A line of more than 4000 bytes can't be typed into a terminal; write it to a file and use that.
+    A line of more than 4000 bytes can't be typed into a terminal. Write it to a file and use the file.
     = running
-    Only one of `text` and `keys` can be sent at once.
+    Send either `text` or `keys`, not both.
     = running
     There is no key "f1".
     = running

@@ -4,7 +4,7 @@ use super::*;
 
 #[cfg(unix)]
 #[test]
-fn command_runs_in_the_workspace_and_tells_all() {
+fn command_returns_its_whole_output() {
     let workspace = Workspace::new(&[("sub/a", "x")]);
     let told = |arguments: Value| workspace.told("run_command", &arguments);
     insta::assert_snapshot!(told(json!({"command": "ls; pwd"})), @"
@@ -22,8 +22,8 @@ fn command_runs_in_the_workspace_and_tells_all() {
     ");
     insta::assert_snapshot!(told(json!({"command": "cat; true"})), @"The command printed nothing.");
     insta::assert_snapshot!(told(json!({"command": "kill -9 $$"})), @"The command was ended by a signal: 9 (SIGKILL).");
-    insta::assert_snapshot!(told(json!({"command": " "})), @"`command` is no command line: it is empty, or has a NUL in it.");
-    insta::assert_snapshot!(told(json!({"command": "ls", "path": "sub/a"})), @"sub/a is no directory to run in.");
+    insta::assert_snapshot!(told(json!({"command": " "})), @"`command` is empty or contains a NUL.");
+    insta::assert_snapshot!(told(json!({"command": "ls", "path": "sub/a"})), @"sub/a is not a directory.");
     let called = workspace
         .call("run_command", &json!({"command": "exit 3"}))
         .unwrap();
@@ -32,7 +32,7 @@ fn command_runs_in_the_workspace_and_tells_all() {
 
 #[cfg(unix)]
 #[test]
-fn command_is_shown_as_it_is_and_gets_no_keys() {
+fn command_gets_no_api_keys() {
     let workspace = Workspace::new(&[("sub/a", "x")]);
     let command = "echo \"[${CARGO_MANIFEST_DIR-none}]\"\n\x1b[2Kls";
     let called = workspace
@@ -55,14 +55,14 @@ fn command_is_shown_as_it_is_and_gets_no_keys() {
 
 #[cfg(unix)]
 #[test]
-fn command_ends_with_its_time_and_with_the_call() {
+fn command_ends_at_its_limits() {
     let mut workspace = Workspace::new(&[]);
     let tools = &mut workspace.toolbox.tools;
     tools
         .iter_mut()
         .for_each(|tool| tool.timeout = Duration::from_millis(100));
     let started = Instant::now();
-    insta::assert_snapshot!(workspace.told("run_command", &json!({"command": "sleep 60"})), @"The command ran for more than 0.1 seconds and was ended, with all that it had started.");
+    insta::assert_snapshot!(workspace.told("run_command", &json!({"command": "sleep 60"})), @"The command ran for more than 0.1 seconds and was ended with every process that it had started.");
     let called = workspace
         .call_on(
             "run_command",

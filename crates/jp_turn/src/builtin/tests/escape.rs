@@ -254,7 +254,7 @@ fn no_path_leads_out() {
 }
 
 #[test]
-fn nothing_of_git_and_jp_is_written_however_it_is_spelled() {
+fn no_spelling_of_a_reserved_name_is_written() {
     let workspace = surrounded();
     let root = workspace.path("").display().to_string();
     let root = root.trim_end_matches('/');
@@ -310,7 +310,7 @@ fn nothing_of_git_and_jp_is_written_however_it_is_spelled() {
 
 #[cfg(unix)]
 #[test]
-fn what_is_swapped_between_leave_and_deed_leads_nowhere_else() {
+fn file_swapped_after_the_prompt_is_not_followed() {
     let workspace = surrounded();
     workspace.write("d/secret.txt", "inside");
     // Else it would not be deleted.
@@ -366,7 +366,8 @@ fn what_is_swapped_between_leave_and_deed_leads_nowhere_else() {
 #[cfg(unix)]
 #[test]
 fn what_is_swapped_all_the_time_leads_nowhere_else() {
-    // How many calls come through in a round is up to the scheduler: rounds go on until enough have.
+    // How many calls come through in a round is up to the scheduler: rounds go on until enough
+    // have.
     const ROUNDS: usize = 50;
     const MOST_ROUNDS: usize = 100 * ROUNDS;
     let workspace = surrounded();
@@ -380,7 +381,8 @@ fn what_is_swapped_all_the_time_leads_nowhere_else() {
             workspace.path(&format!("{path}.aside")),
         );
         while !is_over.load(Relaxed) {
-            // Each step fails where a call has changed what it is about; a call may have made the directory anew.
+            // Each step fails where a call has changed what it is about; a call may have made the
+            // directory anew.
             if aside.exists() {
                 _ = fs::remove_dir_all(&path);
                 _ = fs::rename(&aside, &path);

@@ -58,7 +58,7 @@ fn every_way_to_write_a_path_inside_reads_the_file() {
 }
 
 #[test]
-fn some_lines_are_read_with_their_place_and_the_checksum_of_the_whole() {
+fn part_of_a_file_has_the_checksum_of_the_whole() {
     let workspace = Workspace::new(&[("a.txt", &numbered(5)), ("unended", "a\nb")]);
     let lines = |first: Option<usize>, last: Option<usize>| {
         let mut arguments = json!({"path": "a.txt", "first_line": first, "last_line": last});
@@ -97,7 +97,7 @@ fn some_lines_are_read_with_their_place_and_the_checksum_of_the_whole() {
     }
     assert_eq!(
         lines(Some(3), Some(2)),
-        Err("`last_line` is 2, which is before `first_line`, 3.".into())
+        Err("`last_line` (2) is before `first_line` (3).".into())
     );
     let told = workspace.told("read_file", &json!({"path": "unended", "first_line": 2}));
     assert_eq!(told, "[file://ROOT/unended#L2 text/plain]\nText(\"b\")");
@@ -143,17 +143,17 @@ fn what_is_no_ordinary_text_is_told_apart() {
     [file://ROOT/logo.png image/png]
     Blob(16 bytes)
     ");
-    insta::assert_snapshot!(told("src"), @"src is a directory; `list_files` lists what is in it.");
-    insta::assert_snapshot!(told("src/none.rs"), @"There is no src/none.rs; `list_files` lists what there is.");
-    insta::assert_snapshot!(told("empty.rs/a"), @r#""empty.rs/a" can't be reached: empty.rs is no directory."#);
-    insta::assert_snapshot!(workspace.told("read_file", &json!({"path": "logo.png", "first_line": 1})), @"logo.png is no text, so it has no lines: read it as a whole.");
+    insta::assert_snapshot!(told("src"), @"src is a directory. Use `list_files` to list it.");
+    insta::assert_snapshot!(told("src/none.rs"), @"src/none.rs does not exist. Use `list_files` to see what exists.");
+    insta::assert_snapshot!(told("empty.rs/a"), @r#""empty.rs/a" can't be reached: empty.rs is not a directory."#);
+    insta::assert_snapshot!(workspace.told("read_file", &json!({"path": "logo.png", "first_line": 1})), @"logo.png is not UTF-8 text, so it has no lines. Read the whole file.");
     insta::assert_snapshot!(workspace.told("read_file", &json!({"path": "empty.rs", "first_line": 1})), @"empty.rs has 0 lines, so there is no line 1.");
 }
 
 #[test]
 fn large_file_is_read_in_parts() {
     let workspace = Workspace::new(&[("log", &format!("{}\n", "x".repeat(159)).repeat(70_000))]);
-    insta::assert_snapshot!(workspace.told("read_file", &json!({"path": "log"})), @"log has 11200000 bytes, and at most 10000000 are read at once. Read some of its lines with `first_line` and `last_line`, or use `search_files`.");
+    insta::assert_snapshot!(workspace.told("read_file", &json!({"path": "log"})), @"log has 11200000 bytes. At most 10000000 can be read at once. Read some of its lines with `first_line` and `last_line`, or use `search_files`.");
     let part = workspace.call(
         "read_file",
         &json!({"path": "log", "first_line": 60_000, "last_line": 60_001}),
@@ -161,7 +161,7 @@ fn large_file_is_read_in_parts() {
     let part = part.unwrap();
     assert_starts(part.text(), "[file://ROOT/log#L60000-60001 text/plain]\n");
     assert_eq!(part.marks(), [] as [Value; 0]);
-    insta::assert_snapshot!(workspace.told("read_file", &json!({"path": "log", "first_line": 1})), @"These lines of log have more than 10000000 bytes; read fewer at a time.");
+    insta::assert_snapshot!(workspace.told("read_file", &json!({"path": "log", "first_line": 1})), @"These lines of log have more than 10000000 bytes. Read fewer lines at a time.");
     insta::assert_snapshot!(workspace.told("read_file", &json!({"path": "log", "first_line": 90_000})), @"log has 70000 lines, so there is no line 90000.");
 }
 
@@ -261,10 +261,10 @@ fn directory_is_listed_in_order_without_what_is_ignored() {
     keep.log (0 bytes)
     src-b/x (0 bytes)
     ");
-    insta::assert_snapshot!(told(json!({"glob": "*.none"})), @"Nothing is there that is not ignored.");
-    insta::assert_snapshot!(told(json!({"glob": "a{"})), @"`glob` can't be read: error parsing glob 'a{': unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?).");
-    insta::assert_snapshot!(told(json!({"path": "b.rs"})), @"b.rs is a file and no directory; `read_file` reads it.");
-    insta::assert_snapshot!(told(json!({"path": ".jp"})), @".jp is not gone through: .jp is left alone.");
+    insta::assert_snapshot!(told(json!({"glob": "*.none"})), @"Nothing found. Ignored files are not listed.");
+    insta::assert_snapshot!(told(json!({"glob": "a{"})), @"`glob` is invalid: error parsing glob 'a{': unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?).");
+    insta::assert_snapshot!(told(json!({"path": "b.rs"})), @"b.rs is a file, not a directory. Use `read_file` to read it.");
+    insta::assert_snapshot!(told(json!({"path": ".jp"})), @".jp can't be listed or searched: tools skip .jp.");
     // Named outright.
     insta::assert_snapshot!(told(json!({"path": "target", "depth": 2})), @"
     target/debug/
@@ -273,20 +273,20 @@ fn directory_is_listed_in_order_without_what_is_ignored() {
 }
 
 #[test]
-fn long_list_is_cut_and_says_so() {
+fn long_list_is_cut_visibly() {
     let workspace = Workspace::new(&[]);
     (0..1003).for_each(|number| workspace.write(&format!("{number:04}"), ""));
     let told = workspace.told("list_files", &json!({}));
     assert_eq!(told.lines().count(), 1001);
     insta::assert_snapshot!(told.lines().skip(999).collect::<Vec<_>>().join("\n"), @"
     0999 (0 bytes)
-    Not listed: 3 more. Name a directory below, or a glob.
+    Not listed: 3 more. Name a subdirectory or set `glob`.
     ");
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn odd_names_and_files_are_shown_and_never_opened() {
+fn special_files_are_listed_but_never_opened() {
     use std::os::unix::{ffi::OsStrExt, fs::symlink, net::UnixListener};
     let workspace = Workspace::new(&[("a\nb.rs (9 bytes)", "x")]);
     fs::write(
@@ -315,14 +315,14 @@ fn odd_names_and_files_are_shown_and_never_opened() {
     for path in ["pipe", "socket", "caf\u{fffd}"] {
         let told = workspace.told("read_file", &json!({"path": path}));
         assert!(
-            told.contains("no file") || told.starts_with("There is no"),
+            told.contains("not a file") || told.contains("does not exist"),
             "{told}"
         );
     }
     symlink("pipe", workspace.path("to-pipe")).unwrap();
     assert_eq!(
         workspace.told("read_file", &json!({"path": "to-pipe"})),
-        "pipe is a pipe and no file."
+        "pipe is a pipe, not a file."
     );
     assert!(
         workspace
@@ -330,7 +330,7 @@ fn odd_names_and_files_are_shown_and_never_opened() {
                 "edit_file",
                 &json!({"path": "pipe", "old": "a", "new": "b"})
             )
-            .contains("no file")
+            .contains("not a file")
     );
     assert_eq!(
         workspace
@@ -359,7 +359,7 @@ fn matches_are_found_line_by_line() {
     latin:1: two caf�
     long:1: two éééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééé… [cut]
     src/a.rs:5: two
-    Files not searched, as their names say that they hold secrets: 1.
+    Files not searched because their names suggest secrets: 1.
     ");
     insta::assert_snapshot!(told(json!({"pattern": "TWO|three$", "case_insensitive": true, "glob": "*.rs"})), @"
     src/a.rs:2: Two
@@ -375,19 +375,19 @@ fn matches_are_found_line_by_line() {
     insta::assert_snapshot!(told(json!({"pattern": "two", "path": "ignored.log"})), @"ignored.log:1: two");
     insta::assert_snapshot!(told(json!({"pattern": "KEY", "path": ".env"})), @"
     No line matches.
-    Files not searched, as their names say that they hold secrets: 1.
+    Files not searched because their names suggest secrets: 1.
     ");
     insta::assert_snapshot!(told(json!({"pattern": "a(b"})), @"
-    `pattern` is no regular expression that can be searched for: regex parse error:
+    `pattern` can't be used as a regular expression: regex parse error:
         (?:a(b)
         ^
     error: unclosed group
     ");
-    insta::assert_snapshot!(told(json!({"pattern": "a\\nb"})), @r#"`pattern` is no regular expression that can be searched for: the literal "\n" is not allowed in a regex"#);
+    insta::assert_snapshot!(told(json!({"pattern": "a\\nb"})), @r#"`pattern` can't be used as a regular expression: the literal "\n" is not allowed in a regex"#);
 }
 
 #[test]
-fn many_matches_are_cut_and_say_so() {
+fn many_matches_are_cut_visibly() {
     let workspace = Workspace::new(&[
         ("a", &"x\n".repeat(150)),
         ("b", &"x\n".repeat(150)),
@@ -397,7 +397,7 @@ fn many_matches_are_cut_and_say_so() {
     assert_eq!(told.lines().count(), 201);
     insta::assert_snapshot!(told.lines().skip(199).collect::<Vec<_>>().join("\n"), @"
     b:50: x
-    Only the first 200 matches are shown; narrow the pattern, the path or the glob.
+    Only the first 200 matches are shown. Narrow `pattern`, `path` or `glob`.
     ");
     let all =
         Workspace::new(&[("a", &"x\n".repeat(200))]).told("search_files", &json!({"pattern": "x"}));
@@ -427,8 +427,8 @@ fn readers_end_with_the_time_of_their_tool() {
         .tools
         .iter_mut()
         .for_each(|tool| tool.timeout = std::time::Duration::ZERO);
-    insta::assert_snapshot!(workspace.told("list_files", &json!({})), @"Not finished: the call took more than 0 s. Ask for less; the person can allow more with `conversation.tools.list_files.timeout_secs`.");
-    insta::assert_snapshot!(workspace.told("search_files", &json!({"pattern": "x"})), @"Not finished: the call took more than 0 s. Ask for less; the person can allow more with `conversation.tools.search_files.timeout_secs`.");
-    insta::assert_snapshot!(workspace.told("search_files", &json!({"pattern": "x", "path": "a"})), @"Not finished: the call took more than 0 s. Ask for less; the person can allow more with `conversation.tools.search_files.timeout_secs`.");
-    insta::assert_snapshot!(workspace.told("read_file", &json!({"path": "a", "first_line": 1})), @"Not finished: the call took more than 0 s. Ask for less; the person can allow more with `conversation.tools.read_file.timeout_secs`.");
+    insta::assert_snapshot!(workspace.told("list_files", &json!({})), @"Not finished: the call took more than 0 s. Ask for less. The user can raise the limit with `conversation.tools.list_files.timeout_secs`.");
+    insta::assert_snapshot!(workspace.told("search_files", &json!({"pattern": "x"})), @"Not finished: the call took more than 0 s. Ask for less. The user can raise the limit with `conversation.tools.search_files.timeout_secs`.");
+    insta::assert_snapshot!(workspace.told("search_files", &json!({"pattern": "x", "path": "a"})), @"Not finished: the call took more than 0 s. Ask for less. The user can raise the limit with `conversation.tools.search_files.timeout_secs`.");
+    insta::assert_snapshot!(workspace.told("read_file", &json!({"path": "a", "first_line": 1})), @"Not finished: the call took more than 0 s. Ask for less. The user can raise the limit with `conversation.tools.read_file.timeout_secs`.");
 }

@@ -63,7 +63,7 @@ fn refreshed_resource_is_a_block_of_its_own() {
 #[test]
 fn refreshed_file_may_be_written_to() {
     let workspace = workspace(Consent::Unneeded);
-    workspace.toolbox.files.changing().saw(
+    workspace.toolbox.files.lock_seen().record(
         "a.txt".to_owned(),
         Checksum::compute(b"old"),
         files::Extent::Whole,
@@ -87,7 +87,7 @@ fn refreshed_file_may_be_written_to() {
 }
 
 #[test]
-fn person_is_asked_where_that_takes_their_word() {
+fn user_is_asked_if_approval_is_needed() {
     let asks = |consent, uri: &str| {
         let workspace = workspace(consent);
         let root = workspace.path("").display().to_string();
@@ -98,7 +98,7 @@ fn person_is_asked_where_that_takes_their_word() {
             .is_sensitive;
         workspace
             .toolbox
-            .said()
+            .decisions()
             .allowed
             .insert("refresh_resource".to_owned());
         [
@@ -123,7 +123,7 @@ fn person_is_asked_where_that_takes_their_word() {
 }
 
 #[test]
-fn interrupted_refresh_ends_and_says_so() {
+fn interrupted_refresh_is_an_error() {
     let workspace = workspace(Consent::Unneeded);
     let uri = json!({"uri": "https://a/"});
     let called = workspace
@@ -137,7 +137,10 @@ fn interrupted_refresh_ends_and_says_so() {
 fn without_anything_attached_nothing_is_refreshed() {
     let workspace = Workspace::new(&[]);
     let told = workspace.told("refresh_resource", &json!({"uri": "https://a/"}));
-    assert_eq!(told, "Nothing is attached that could be refreshed.");
+    assert_eq!(
+        told,
+        "No resource is attached, so there is nothing to refresh."
+    );
 }
 
 /// Is only asked for servers.

@@ -30,7 +30,7 @@ impl Conversation {
             metadata,
         };
         self.0.push(EventKind::ToolCallRequest(call));
-        self.0.push(EventKind::ToolCallResponse(record::response(
+        self.0.push(EventKind::ToolCallResponse(record::to_event(
             &id,
             response.clone(),
         )));
@@ -48,7 +48,7 @@ impl Conversation {
 }
 
 const UNREAD: &str = "a.rs was not deleted: git does not have its content, and you have not read all of it, so the content would be lost. Read the whole file with `read_file` first, then call `delete_file` again.";
-const CHANGED: &str = "a.rs has changed since you last saw it; read it again.";
+const CHANGED: &str = "a.rs has changed since you last saw it. Read it again.";
 
 fn writes() -> [(&'static str, Value); 3] {
     [
@@ -61,7 +61,7 @@ fn writes() -> [(&'static str, Value); 3] {
 /// Says what the plans of all writes say to a model that had this conversation.
 fn refusals(conversation: &Conversation, content: &str) -> [Option<String>; 3] {
     let workspace = Workspace::new(&[("a.rs", content)]);
-    workspace.toolbox.files.saw(&conversation.stream());
+    workspace.toolbox.files.remember(&conversation.stream());
     writes().map(|(name, arguments)| workspace.plan(name, &arguments).err())
 }
 
@@ -195,7 +195,7 @@ fn only_a_file_that_was_seen_whole_is_deleted() {
         };
         let refused = (!is_deleted).then(|| UNREAD.to_owned());
         assert_eq!(delete(), refused, "in the same turn: {calls:?}");
-        workspace.toolbox.files.saw(&conversation.stream());
+        workspace.toolbox.files.remember(&conversation.stream());
         assert_eq!(delete(), refused, "in a later turn: {calls:?}");
     }
 }
@@ -224,12 +224,12 @@ fn marks_say_what_became_of_a_file() {
 }
 
 #[test]
-fn attached_file_counts_as_seen_and_the_newest_wins() {
+fn newest_attached_snapshot_counts_as_seen() {
     let workspace = Workspace::new(&[("a.rs", "x")]);
     let uri = format!("file://{}", workspace.path("a.rs").display());
     let first = Conversation::default().attached(uri.clone(), "old");
     let saw = |conversation: &Conversation| {
-        workspace.toolbox.files.saw(&conversation.stream());
+        workspace.toolbox.files.remember(&conversation.stream());
         workspace
             .plan("delete_file", &json!({"path": "a.rs"}))
             .err()

@@ -1,12 +1,12 @@
 use super::*;
 
-/// The detail of what a person is shown.
+/// The detail of what a user is shown.
 fn detail(called: &Called) -> &str {
     called.preview.detail.as_deref().unwrap_or_default()
 }
 
 #[test]
-fn new_file_is_shown_and_made_with_its_directories() {
+fn new_file_is_created_with_its_directories() {
     let workspace = Workspace::new(&[("a.rs", "x")]);
     let called = workspace
         .call(
@@ -31,10 +31,10 @@ fn new_file_is_shown_and_made_with_its_directories() {
         [json!({"path": "src/b/c.rs", "checksum": checksum})]
     );
     let told = |path: &str| workspace.told("create_file", &json!({"path": path, "content": "y"}));
-    insta::assert_snapshot!(told("a.rs"), @"a.rs exists; `edit_file` changes it.");
-    insta::assert_snapshot!(told("src"), @"src exists and is no file.");
-    insta::assert_snapshot!(told("new/"), @r#""new/" names a directory, and new is none."#);
-    insta::assert_snapshot!(told("a.rs/b"), @r#""a.rs/b" can't be reached: a.rs is no directory."#);
+    insta::assert_snapshot!(told("a.rs"), @"a.rs already exists. Use `edit_file` to change it.");
+    insta::assert_snapshot!(told("src"), @"src already exists and is not a file.");
+    insta::assert_snapshot!(told("new/"), @r#""new/" names a directory, but new is not a directory."#);
+    insta::assert_snapshot!(told("a.rs/b"), @r#""a.rs/b" can't be reached: a.rs is not a directory."#);
     assert_eq!(workspace.text("a.rs"), "x");
 }
 
@@ -50,14 +50,17 @@ fn file_that_came_meanwhile_is_not_overwritten() {
     workspace.write("d/a", "somebody's");
     for plan in [&mut create, &mut rename] {
         let response = (plan.act)(&Map::new(), &Line::unheard(false));
-        assert_eq!(response.content, [ContentBlock::text("d/a exists by now.")]);
+        assert_eq!(
+            response.content,
+            [ContentBlock::text("d/a was created in the meantime.")]
+        );
     }
     assert_eq!(workspace.text("d/a"), "somebody's");
     assert_eq!(workspace.text("from"), "x");
 }
 
 #[test]
-fn edit_is_shown_as_a_diff_and_tells_what_stands_there_now() {
+fn edit_returns_the_changed_lines() {
     let content: String = (1..=9).map(|number| format!("line {number}\n")).collect();
     let workspace = Workspace::new(&[("src/a.rs", &content)]);
     let arguments = json!({"path": "src/a.rs", "old": "line 5\n", "new": "five\nand more\n"});
@@ -110,15 +113,15 @@ fn patch_is_applied_as_an_edit() {
     "#);
     assert_eq!(workspace.text("a.rs"), "one\nthree\n");
     let told = |arguments: Value| workspace.told("edit_file", &arguments);
-    insta::assert_snapshot!(told(json!({"path": "a.rs", "patch": patch})), @"The patch does not fit a.rs: error applying hunk #1. Its context must be exactly what stands there; read the file again.");
+    insta::assert_snapshot!(told(json!({"path": "a.rs", "patch": patch})), @"The patch does not apply to a.rs: error applying hunk #1. Its context lines must match the file exactly. Read the file again.");
     insta::assert_snapshot!(told(json!({"path": "a.rs", "old": "one"})), @"Give either both `old` and `new`, or `patch`.");
-    insta::assert_snapshot!(told(json!({"path": "none.rs", "old": "one", "new": "1"})), @"There is no none.rs; `list_files` lists what there is.");
+    insta::assert_snapshot!(told(json!({"path": "none.rs", "old": "one", "new": "1"})), @"none.rs does not exist. Use `list_files` to see what exists.");
     workspace.write("binary", b"\xff\0");
-    insta::assert_snapshot!(told(json!({"path": "binary", "old": "one", "new": "1"})), @"binary is not UTF-8 text, and nothing else is edited.");
+    insta::assert_snapshot!(told(json!({"path": "binary", "old": "one", "new": "1"})), @"binary is not UTF-8 text, so it can't be edited.");
 }
 
 #[test]
-fn many_changed_places_are_counted_and_the_first_shown() {
+fn first_of_many_changed_places_are_shown() {
     let content: String = (1..=120)
         .map(|number| format!("{}\n", if number % 10 == 0 { "x" } else { "-" }))
         .collect();
@@ -166,7 +169,7 @@ fn what_was_shown_is_what_is_written_or_nothing() {
     insta::assert_debug_snapshot!(refused.content, @r#"
     [
         Text {
-            text: "a.rs was changed by something else after this call was made; read it again.",
+            text: "a.rs was changed by something else after this call was made. Read it again.",
             annotations: None,
             meta: None,
         },
@@ -184,7 +187,7 @@ fn what_was_shown_is_what_is_written_or_nothing() {
 
 #[cfg(unix)]
 #[test]
-fn edit_keeps_permissions_and_other_links() {
+fn edit_changes_only_the_content() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let workspace = Workspace::new(&[("run.sh", "one\n")]);
     fs::set_permissions(workspace.path("run.sh"), fs::Permissions::from_mode(0o750)).unwrap();
@@ -234,11 +237,11 @@ fn file_is_moved_to_where_nothing_is() {
     assert_eq!(workspace.text("new/a.rs"), "x");
     assert!(!workspace.path("a.rs").exists());
     let told = |path: &str, to: &str| workspace.told("move_file", &json!({"path": path, "to": to}));
-    insta::assert_snapshot!(told("new/a.rs", "b.rs"), @"b.rs exists; choose another path, or delete it first.");
-    insta::assert_snapshot!(told("b.rs", "b.rs"), @"b.rs exists; choose another path, or delete it first.");
-    insta::assert_snapshot!(told("b.rs", "d"), @"d exists; choose another path, or delete it first.");
-    insta::assert_snapshot!(told("d", "e"), @"d is a directory; only files are moved.");
-    insta::assert_snapshot!(told("none", "e"), @"There is no none; `list_files` lists what there is.");
+    insta::assert_snapshot!(told("new/a.rs", "b.rs"), @"b.rs already exists. Choose another path, or delete it first.");
+    insta::assert_snapshot!(told("b.rs", "b.rs"), @"b.rs already exists. Choose another path, or delete it first.");
+    insta::assert_snapshot!(told("b.rs", "d"), @"d already exists. Choose another path, or delete it first.");
+    insta::assert_snapshot!(told("d", "e"), @"d is a directory. Only files can be moved.");
+    insta::assert_snapshot!(told("none", "e"), @"none does not exist. Use `list_files` to see what exists.");
 }
 
 #[test]
@@ -259,9 +262,9 @@ fn file_or_empty_directory_is_deleted() {
     assert_eq!(called.preview.title, "delete empty (an empty directory)");
     assert!(!workspace.path("a.rs").exists() && !workspace.path("empty").exists());
     let told = |path: &str| workspace.told("delete_file", &json!({"path": path}));
-    insta::assert_snapshot!(told("d"), @"d is a directory with 1 entry in it; only an empty one is deleted.");
-    insta::assert_snapshot!(told("."), @"The workspace itself is not deleted.");
-    insta::assert_snapshot!(told("none"), @"There is no none; `list_files` lists what there is.");
+    insta::assert_snapshot!(told("d"), @"d is a directory with 1 entry in it. Only an empty directory can be deleted.");
+    insta::assert_snapshot!(told("."), @"The workspace root can't be deleted.");
+    insta::assert_snapshot!(told("none"), @"none does not exist. Use `list_files` to see what exists.");
     workspace
         .call("read_file", &json!({"path": ".env"}))
         .unwrap();
@@ -278,7 +281,7 @@ fn file_or_empty_directory_is_deleted() {
 }
 
 #[test]
-fn what_the_person_closed_is_not_written() {
+fn file_closed_by_the_user_is_not_written() {
     let files = [
         ("locked/a", "x"),
         ("Cargo.lock", "x"),
@@ -295,8 +298,8 @@ fn what_the_person_closed_is_not_written() {
     let workspace = Workspace::with_read_only(&files, &patterns);
     let edit =
         |path: &str| workspace.told("edit_file", &json!({"path": path, "old": "x", "new": "y"}));
-    insta::assert_snapshot!(edit("Cargo.lock"), @r#"Cargo.lock is not written: the person's configuration closes "*.lock" to tools."#);
-    insta::assert_snapshot!(edit("locked/a"), @r#"locked/a is not written: the person's configuration closes "/locked/" to tools."#);
+    insta::assert_snapshot!(edit("Cargo.lock"), @r#"Cargo.lock can't be changed: the user's configuration makes "*.lock" read-only for tools."#);
+    insta::assert_snapshot!(edit("locked/a"), @r#"locked/a can't be changed: the user's configuration makes "/locked/" read-only for tools."#);
     for (name, arguments) in [
         ("create_file", json!({"path": "locked/b/c", "content": ""})),
         (
@@ -309,7 +312,7 @@ fn what_the_person_closed_is_not_written() {
     ] {
         let told = workspace.told(name, &arguments);
         assert!(
-            told.contains("the person's configuration closes"),
+            told.contains("the user's configuration makes"),
             "{name} {arguments}: {told}"
         );
     }

@@ -7,9 +7,9 @@
 
 use super::super::template::holds_words_of_model;
 
-/// What stands behind an option.
+/// The kind of an option's value.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum OptionKind {
     /// No value, or one in the same word: `-i.bak`, `--lint=fatal`.
     Flag,
     /// A value, in the same word or the next.
@@ -23,16 +23,16 @@ enum Kind {
 struct Syntax {
     /// Letters that other letters may follow in the same word.
     flags: &'static str,
-    letters: &'static [(&'static str, Kind)],
-    names: &'static [(&'static [&'static str], Kind)],
+    letters: &'static [(&'static str, OptionKind)],
+    names: &'static [(&'static [&'static str], OptionKind)],
 }
 
 const AWK: Syntax = Syntax {
     flags: "bcgIMNnOPrsSt",
     letters: &[
-        ("dDLop", Kind::Flag),
-        ("Filv", Kind::Value),
-        ("eEf", Kind::Program),
+        ("dDLop", OptionKind::Flag),
+        ("Filv", OptionKind::Value),
+        ("eEf", OptionKind::Program),
     ],
     names: &[
         (
@@ -45,7 +45,7 @@ const AWK: Syntax = Syntax {
                 "lint",
                 "lint-old",
             ],
-            Kind::Flag,
+            OptionKind::Flag,
         ),
         (
             &[
@@ -56,23 +56,27 @@ const AWK: Syntax = Syntax {
                 "pretty-print",
                 "profile",
             ],
-            Kind::Flag,
+            OptionKind::Flag,
         ),
         (
             &["re-interval", "sandbox", "traditional", "use-lc-numeric"],
-            Kind::Flag,
+            OptionKind::Flag,
         ),
         (
             &["assign", "field-separator", "include", "load"],
-            Kind::Value,
+            OptionKind::Value,
         ),
-        (&["exec", "file", "source"], Kind::Program),
+        (&["exec", "file", "source"], OptionKind::Program),
     ],
 };
 
 const SED: Syntax = Syntax {
     flags: "bEnrsuz",
-    letters: &[("i", Kind::Flag), ("l", Kind::Value), ("ef", Kind::Program)],
+    letters: &[
+        ("i", OptionKind::Flag),
+        ("l", OptionKind::Value),
+        ("ef", OptionKind::Program),
+    ],
     names: &[
         (
             &[
@@ -84,14 +88,14 @@ const SED: Syntax = Syntax {
                 "posix",
                 "quiet",
             ],
-            Kind::Flag,
+            OptionKind::Flag,
         ),
         (
             &["regexp-extended", "separate", "silent", "unbuffered"],
-            Kind::Flag,
+            OptionKind::Flag,
         ),
-        (&["line-length"], Kind::Value),
-        (&["expression", "file"], Kind::Program),
+        (&["line-length"], OptionKind::Value),
+        (&["expression", "file"], OptionKind::Program),
     ],
 };
 
@@ -100,15 +104,15 @@ impl Syntax {
     /// the program.
     fn read<'w>(&self, words: &'w [String]) -> Option<(&'w [String], bool)> {
         let (kind, has_value) = self.read_word(words.first()?)?;
-        let has_value = has_value || kind == Kind::Flag;
+        let has_value = has_value || kind == OptionKind::Flag;
         let option = words.get(..if has_value { 1 } else { 2 })?;
         // An implementation that doesn't know this option's value reads it as the next option.
         let is_clear = option.get(1).is_none_or(|value| !value.starts_with('-'));
-        is_clear.then_some((option, kind == Kind::Program))
+        is_clear.then_some((option, kind == OptionKind::Program))
     }
 
     /// Returns the kind of an option, and whether its value is in the same word.
-    fn read_word(&self, word: &str) -> Option<(Kind, bool)> {
+    fn read_word(&self, word: &str) -> Option<(OptionKind, bool)> {
         if let Some(long) = word.strip_prefix("--") {
             let name = long.split('=').next()?;
             let (_, kind) = self.names.iter().find(|(names, _)| names.contains(&name))?;
@@ -118,7 +122,7 @@ impl Syntax {
             .strip_prefix('-')?
             .trim_start_matches(|letter: char| self.flags.contains(letter));
         let Some(letter) = rest.chars().next() else {
-            return Some((Kind::Flag, false));
+            return Some((OptionKind::Flag, false));
         };
         let (_, kind) = self
             .letters
@@ -150,7 +154,8 @@ pub(super) fn find_in_awk(words: &[String]) -> Option<&str> {
         if let Some(argument) = find_argument(option).filter(|_| !is_assignment(option)) {
             return Some(argument);
         }
-        // The original awk ignores `--file=…` and `-e…`, and takes the next operand for the program.
+        // The original awk ignores `--file=…` and `-e…`, and takes the next operand for the
+        // program.
         has_program |= is_program && (option.len() == 2 || word.starts_with("-f"));
         rest = &rest[option.len()..];
         // gawk's `-E` ends the options.
@@ -167,7 +172,8 @@ pub(super) fn find_in_awk(words: &[String]) -> Option<&str> {
 
 /// Returns the first word of sed's that may be code and holds an argument of the model's.
 ///
-/// An argument is safe after `--`, unless it is the program, and anywhere if `--sandbox` is the first word.
+/// An argument is safe after `--`, unless it is the program, and anywhere if `--sandbox` is the
+/// first word.
 pub(super) fn find_in_sed(words: &[String]) -> Option<&str> {
     // GNU sed runs nothing in its sandbox, but compiles `-e` at once, so the sandbox has to come
     // first. Behind `-i`, BSD's sed takes it for a suffix.
