@@ -685,7 +685,7 @@ fn configuration_answers_a_form_if_the_answer_fits() {
     let (server, sandbox) = asked("good", &setting("{ nam = 'Eve' }"), &["peer_ask"]);
     let run = sandbox.run("q --new x");
     assert_eq!(answered(&server), [r#"{"action":"decline"}"#]);
-    assert_contains(&run.stderr, "does not fit");
+    assert_contains(&run.stderr, "is invalid");
 }
 
 #[test]
@@ -724,9 +724,9 @@ fn page_to_visit_is_only_shown() {
         let mut terminal = sandbox.terminal("q --new x");
         terminal.expect("│ Please log in.");
         terminal.expect("Open https://example.test/login in your browser (host: example.test)");
-        terminal.answer("Did you?", "y\n");
-        terminal.answer("Did you?", "n\n");
-        terminal.answer("Did you?", CTRL_D);
+        terminal.answer("Did you open it?", "y\n");
+        terminal.answer("Did you open it?", "n\n");
+        terminal.answer("Did you open it?", CTRL_D);
         assert_eq!(terminal.wait(), 0);
         assert_eq!(
             answered(&server),

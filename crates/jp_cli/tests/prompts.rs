@@ -162,7 +162,7 @@ fn model_is_told_why_not() {
     terminal.answer(RUN, "w\n");
     terminal.answer("Why not?", "she is asleep\n");
     terminal.finish("Done.");
-    assert_contains(&desk.results()[0], "and says: she is asleep");
+    assert_contains(&desk.results()[0], ": she is asleep");
 }
 
 #[test]
@@ -578,7 +578,7 @@ fn question_without_an_answer_is_an_error_result() {
         // The select and the editor ask on a line of their own.
         terminal.answer("\x1b[0m ", typed);
         terminal.finish("Done.");
-        assert_contains(&desk.results()[0], "The person gave no answer");
+        assert_contains(&desk.results()[0], "The user did not answer");
     }
 }
 

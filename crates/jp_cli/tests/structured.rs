@@ -62,7 +62,7 @@ fn answer_that_was_cut_off_says_so() {
     ))]));
     sandbox
         .fail(&["q", "--new", "-s", SCHEMA, "what?"], 1)
-        .says(["the answer was cut off, length limit reached: the answer is no JSON document"]);
+        .says(["the answer was cut off, length limit reached: the answer is not valid JSON"]);
 }
 
 #[test]
@@ -110,11 +110,11 @@ fn schema_that_is_none_is_refused_before_anything_happens() {
         ),
         (
             r#"{"$ref":"https://example.com/a.json"}"#,
-            "it refers to https://example.com/a.json, and nothing is read",
+            "it refers to https://example.com/a.json, but jp reads no document other than the schema",
         ),
         (
             r#"{"$ref":"other.json"}"#,
-            "it refers to other.json, and nothing is read",
+            "it refers to other.json, but jp reads no document other than the schema",
         ),
     ] {
         let run = sandbox.jp(&["q", "--new", "-a", "missing", "-s", schema, "what?"]);

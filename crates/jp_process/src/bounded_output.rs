@@ -59,7 +59,7 @@ impl BoundedOutput {
 
     /// Returns the length of the whole output in bytes.
     #[must_use]
-    pub fn printed(&self) -> u64 {
+    pub fn total_len(&self) -> u64 {
         (self.head.len() + self.tail.len()) as u64 + self.left_out
     }
 
@@ -98,7 +98,10 @@ mod tests {
                 let mut output = BoundedOutput::at_most(limit);
                 bytes.chunks(chunk).for_each(|chunk| output.push(chunk));
                 let missing = bytes.len().saturating_sub(limit);
-                assert_eq!((output.left_out(), output.printed()), (missing as u64, 100));
+                assert_eq!(
+                    (output.left_out(), output.total_len()),
+                    (missing as u64, 100)
+                );
                 let (head, tail) = output.into_parts();
                 let first = bytes.len().min(limit - limit / 2);
                 assert_eq!(

@@ -15,7 +15,7 @@ pub enum ProcessError {
         /// The program.
         program: String,
     },
-    /// Nothing is where the program should be.
+    /// There is no file at the path of the program.
     #[error("there is no program at {path:?}")]
     Missing {
         /// The path of the program.

@@ -34,8 +34,8 @@ impl Identity {
     /// Returns whether the process runs. A process with an unknown start may be any other: it
     /// counts as ended.
     pub(crate) fn is_alive(self) -> bool {
-        let started = || ProcessStat::read(self.pid.cast_unsigned())?.start();
-        self.started.is_some() && started() == self.started
+        let now = Self::current(self.pid.cast_unsigned());
+        self.started.is_some() && now.started == self.started
     }
 }
 

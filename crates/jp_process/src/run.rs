@@ -78,8 +78,8 @@ pub enum End {
 /// an exit. When this returns, the program has ended; if the bounds ended it, its group has too.
 pub fn run(command: Command, bounds: &Bounds<'_>) -> Result<Option<Output>, ProcessError> {
     // Without a mark: an attached `env` must print the same each time.
-    let start = |command: &mut Command| Supervisor::start_unmarked(command);
-    let captured = Running::start(command, &[], start)?.finish(bounds, Excess::Refuse)?;
+    let running = Running::start(command, &[], Supervisor::start_unmarked)?;
+    let captured = running.finish(bounds, Excess::Refuse)?;
     let Captured {
         stdout,
         stderr,
@@ -190,7 +190,7 @@ impl Collected {
             Stream::Stderr => self.stderr.push(&bytes),
         }
         match self.excess {
-            Excess::Refuse if self.stdout.printed() + self.stderr.printed() > self.limit => {
+            Excess::Refuse if self.stdout.total_len() + self.stderr.total_len() > self.limit => {
                 Err(ProcessError::TooLong { limit: self.limit })
             }
             _ => Ok(()),
@@ -351,8 +351,8 @@ fn forward(
     to: SyncSender<Chunk>,
 ) -> io::Result<()> {
     detach(move || {
-        let send = |bytes: &[u8]| to.send(Ok((stream, bytes.to_vec()))).is_ok();
-        if let Err(error) = read_chunks(pipe, send) {
+        let read = read_chunks(pipe, |bytes| to.send(Ok((stream, bytes.to_vec()))).is_ok());
+        if let Err(error) = read {
             _ = to.send(Err(error));
         }
     })

@@ -55,7 +55,7 @@ fn middle_of_a_long_output_is_left_out() {
         "echo first; head -c 200000000 /dev/zero | tr '\\0' x; echo; echo last; echo oops >&2";
     let captured = within(script, b"", LONG, 20_000);
     assert_eq!((captured.end, captured.was_held), (End::Exited(0), false));
-    assert_eq!(captured.stdout.printed(), 200_000_012);
+    assert_eq!(captured.stdout.total_len(), 200_000_012);
     assert_eq!(captured.stdout.left_out(), 200_000_012 - 20_000);
     assert_eq!(captured.stderr.into_bytes(), b"oops\n");
     let (head, tail) = captured.stdout.into_parts();
@@ -90,7 +90,7 @@ fn program_that_does_not_end_when_asked_is_ended() {
 }
 
 #[test]
-fn signal_is_told_with_the_output() {
+fn signal_is_reported_after_the_output() {
     let (stdout, _, end) = text(within("echo half; kill -SEGV $$", b"", LONG, 1000));
     let End::Signal(status) = end else {
         panic!("{end:?}")
@@ -102,7 +102,7 @@ fn signal_is_told_with_the_output() {
 }
 
 #[test]
-fn moot_program_is_ended_with_what_it_started() {
+fn moot_program_is_ended_with_its_children() {
     let directory = tempfile::tempdir().unwrap();
     let ticks = directory.path().join("ticks");
     let script = format!(
@@ -150,7 +150,7 @@ fn program_that_there_is_not_is_an_error() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_left_the_group_is_ended_too() {
+fn process_that_left_the_group_is_ended() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("pid");
     // Its parent is gone, too.

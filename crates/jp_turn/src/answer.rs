@@ -42,6 +42,7 @@ impl Answer {
         if self.is_whole {
             self.record(host);
         }
+        // A provider may send metadata for a part without text, such as encrypted reasoning.
         let run = self.run.get_or_insert_with(|| ChatResponse::reasoning(""));
         run.metadata = metadata;
         run.metadata.insert("model".to_owned(), model.into());
@@ -61,16 +62,20 @@ impl Answer {
         if !call.metadata.is_empty() {
             call.metadata.insert("model".to_owned(), model.into());
         }
-        let is_taken = |id: &str| id.is_empty() || self.calls().any(|other| other.id == id);
-        if is_taken(&call.id) {
+        if self.is_taken(&call.id) {
             let mut free =
                 (self.calls().count() + 1..).map(|number| format!("{}-{number}", call.id));
             call.id = free
-                .find(|id| !is_taken(id))
+                .find(|id| !self.is_taken(id))
                 .expect("there are more numbers than calls");
         }
         self.record(host);
         self.held.push(EventKind::ToolCallRequest(call));
+    }
+
+    /// Returns whether an id can't identify another call.
+    fn is_taken(&self, id: &str) -> bool {
+        id.is_empty() || self.calls().any(|call| call.id == id)
     }
 
     fn calls(&self) -> impl Iterator<Item = &ToolCallRequest> {
@@ -89,7 +94,7 @@ impl Answer {
         self.usage = Some(usage);
     }
 
-    /// Records what is left: the last run with why it was cut off, or the calls, and what it all
+    /// Records the rest: the last run with the reason why it was cut off, or the calls, and what it
     /// cost. Returns the calls.
     pub(crate) fn end(
         mut self,
@@ -136,6 +141,7 @@ impl Answer {
             host.take(TurnEvent::Notice(&notice));
         }
         let mut rest = std::mem::take(&mut self.held);
+        // A recorded call needs a result (see `run`), and these calls don't run.
         rest.retain(|kind| !matches!(kind, EventKind::ToolCallRequest(_)));
         if self.run.is_some() || self.has_recorded || has_calls {
             let run = self.run.take().unwrap_or_else(|| ChatResponse::message(""));
@@ -168,6 +174,8 @@ impl Answer {
             self.has_recorded = true;
             let kind = EventKind::ChatResponse(run);
             match self.held.is_empty() {
+                // Once there is a call, everything waits for the end of the answer: a call is only
+                // recorded if the answer is complete.
                 true => host.take(TurnEvent::Record(vec![kind])),
                 false => self.held.push(kind),
             }

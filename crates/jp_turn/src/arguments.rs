@@ -83,6 +83,7 @@ impl<'a> Defaults<'a> {
             .iter()
             .filter_map(|schema| schema.get("required")?.as_array())
             .flatten();
+        // Only required properties: a tool knows its own defaults for the others.
         for name in required.filter_map(Value::as_str) {
             if self.left == 0 || values.contains_key(name) {
                 continue;
@@ -132,6 +133,7 @@ impl<'a> Defaults<'a> {
         let Some(pointer) = reference.strip_prefix("#/") else {
             return (reference == "#").then_some(self.root);
         };
+        // `Map` has no `pointer`, so the first segment is looked up apart.
         let (key, below) = pointer.split_at(pointer.find('/').unwrap_or(pointer.len()));
         self.root.get(key)?.pointer(below)?.as_object()
     }
@@ -213,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn schema_that_refers_to_itself_gives_defaults_to_an_end() {
+    fn recursive_schema_gives_a_limited_number_of_defaults() {
         let round =
             json!({"$ref": "#/$defs/a", "$defs": {"a": {"allOf": [{"$ref": "#/$defs/a"}]}}});
         assert_eq!(filled(round), json!({}));

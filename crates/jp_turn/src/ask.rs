@@ -28,7 +28,7 @@ pub struct Preview {
 
 impl Preview {
     /// Creates a preview without details.
-    pub(crate) fn titled(title: String) -> Self {
+    pub(crate) fn from_title(title: String) -> Self {
         Self {
             title,
             detail: None,

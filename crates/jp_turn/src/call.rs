@@ -25,6 +25,7 @@ use crate::{
 pub(crate) fn never_prompts(tool: &Tool, toolbox: &Toolbox) -> bool {
     match (tool.permission, &tool.source) {
         (Permission::Deny, _) => true,
+        // A plan of a builtin tool may be sensitive, which depends on the arguments.
         (_, Source::Builtin(_)) => false,
         (Permission::Unattended, _) => true,
         // The user may have allowed it for the rest of the turn.
@@ -74,6 +75,7 @@ fn attempt(call: &ToolCallRequest, toolbox: &Toolbox, line: &Line) -> Result<End
         Source::Server(of) => record::to_server_event(&of.server, &call.id, response),
         Source::Local(_) | Source::Builtin(_) => record::to_event(&call.id, response),
     };
+    // The event keeps the whole result; marks say how much a model sees.
     let response = record::limit(response, tool);
     record::describe_left_out(&response, tool)
         .into_iter()
@@ -180,6 +182,7 @@ struct Leave<'a> {
 impl<'a> Leave<'a> {
     /// Returns whether the call may run without a prompt, and records who allowed it.
     fn is_given(&self, permitted: &mut Permitted<'_>) -> bool {
+        // A sensitive plan asks each time, even after a permission for the rest of the turn.
         if permitted.plan.is_sensitive {
             return false;
         }

@@ -102,6 +102,7 @@ enum Lane {
 /// Groups calls that must run one after the other, in the order of the answer. A call that shares
 /// nothing with another is alone.
 fn group_into_lanes(calls: &[ToolCallRequest], toolbox: &Toolbox) -> Vec<Vec<ToolCallRequest>> {
+    // Without a change of files, calls that only read can run in any order.
     let has_writing = calls.iter().any(|call| {
         toolbox
             .find(&call.name)
@@ -192,6 +193,7 @@ impl Driver<'_, '_> {
                     blocks: &blocks,
                 });
             }
+            // Dropping the channel tells the call that there is no reply.
             Wish::Permit(..) | Wish::Ask(..) | Wish::Show(..) => {}
             Wish::ShowToUser(tool, blocks) => {
                 self.host.take(TurnEvent::ShowToUser {

@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_out_is_marked() {
+    fn omitted_text_is_marked() {
         assert_eq!(
             (beginning("éab", 3), beginning("éabc", 3)),
             ("éab".to_owned(), "éab…".to_owned())

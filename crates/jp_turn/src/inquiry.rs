@@ -63,19 +63,16 @@ fn build_aside(inquiry: &Inquiry, pending: &[&str], format: Format) -> Vec<Event
         context,
         input,
     } = inquiry;
-    let result = |id: &str, content: Vec<ContentBlock>| {
-        EventKind::ToolCallResponse(record::to_event(id, ToolResponse::new(content)))
-    };
     let context = if context.is_empty() {
         vec![ContentBlock::text(NOTHING_YET)]
     } else {
         context.clone()
     };
-    let mut aside = vec![result(&call.id, context)];
+    let mut aside = vec![result_event(&call.id, context)];
     aside.extend(
         pending
             .iter()
-            .map(|id| result(id, vec![ContentBlock::text(PENDING)])),
+            .map(|id| result_event(id, vec![ContentBlock::text(PENDING)])),
     );
     aside.push(make_request(
         write_question(&call.name, input, format),
@@ -83,6 +80,10 @@ fn build_aside(inquiry: &Inquiry, pending: &[&str], format: Format) -> Vec<Event
         format,
     ));
     aside
+}
+
+fn result_event(id: &str, content: Vec<ContentBlock>) -> EventKind {
+    EventKind::ToolCallResponse(record::to_event(id, ToolResponse::new(content)))
 }
 
 fn write_question(tool: &str, input: &InputRequest, format: Format) -> String {
@@ -162,11 +163,14 @@ fn rebase(schema: &mut Value, root: &str) {
 /// Writes a key as a segment of a JSON Pointer in a URI fragment (RFC 6901 §6).
 fn pointer_segment(key: &str) -> String {
     let escaped = key.replace('~', "~0").replace('/', "~1");
-    let byte = |byte: u8| match byte {
-        b if b.is_ascii_alphanumeric() || b"-._~".contains(&b) => char::from(b).to_string(),
-        b => format!("%{b:02X}"),
-    };
-    escaped.bytes().map(byte).collect()
+    escaped
+        .bytes()
+        .map(|byte| match byte {
+            // The unreserved characters (RFC 3986 §2.3) need no encoding.
+            b if b.is_ascii_alphanumeric() || b"-._~".contains(&b) => char::from(b).to_string(),
+            b => format!("%{b:02X}"),
+        })
+        .collect()
 }
 
 /// The model's reply to a question.
@@ -215,6 +219,7 @@ async fn ask_model(
             model: turn.model.to_owned(),
             ..usage
         };
+        // Record the usage even if the answer is invalid: the provider charges for it.
         host.take(TurnEvent::Record(vec![EventKind::Usage(usage)]));
     }
     Ok(said)
@@ -265,17 +270,20 @@ impl ModelReply {
 
 /// Returns the content of the first code fence, or the whole text if it has none.
 fn strip_fence(words: &str) -> &str {
-    let inside = || {
-        let (_, opened) = words.split_once("```")?;
-        let (_, content) = opened.split_once('\n')?;
-        let (content, _) = content.rsplit_once("```")?;
-        Some(content)
-    };
+    // An object may contain fences itself, in its strings.
     if words.trim_start().starts_with('{') {
         words
     } else {
-        inside().unwrap_or(words)
+        find_fenced(words).unwrap_or(words)
     }
+}
+
+fn find_fenced(words: &str) -> Option<&str> {
+    let (_, opened) = words.split_once("```")?;
+    // The rest of the first line names the language.
+    let (_, content) = opened.split_once('\n')?;
+    let (content, _) = content.rsplit_once("```")?;
+    Some(content)
 }
 
 #[cfg(test)]

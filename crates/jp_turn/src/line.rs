@@ -157,6 +157,7 @@ impl Line {
         self.leave_slot();
         PromptTurn {
             line: self,
+            // Give up the slot first: the call that the turnstile waits for may need it.
             turn: Some(self.turnstile.enter(self.call, kind)),
         }
     }
@@ -244,6 +245,7 @@ impl Line {
 
 impl Drop for PromptTurn<'_> {
     fn drop(&mut self) {
+        // Let the next call ask before this one waits for a slot.
         self.turn = None;
         if self.line.slot.slots.is_some() {
             // Calls run on threads for blocking work, so one may wait here.

@@ -177,7 +177,7 @@ pub(crate) fn preview(
     }
     let line = title::join_words(&words);
     Ok(match title::short_line(&words) {
-        None => Preview::titled(line),
+        None => Preview::from_title(line),
         Some(short) => {
             let arguments = serde_json::to_string_pretty(arguments).unwrap_or_default();
             Preview {
@@ -260,6 +260,7 @@ pub(crate) fn program(
         .map(|word| template::fill(word, document))
         .collect();
     let mut program = std::process::Command::new(executable(&words[0], &surroundings.root));
+    // No shell is involved, so no quoting can go wrong: each word stays one argument.
     program.args(&words[1..]).current_dir(&surroundings.root);
     surroundings
         .secret_variables

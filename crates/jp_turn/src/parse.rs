@@ -71,6 +71,8 @@ pub fn parse_command_output(captured: Captured) -> Parsed {
     };
     let mut response = match structured {
         Some(Structured { response, is_error }) => match (end, is_error) {
+            // A tool may exit with another status than 0 and still say that it succeeded, as `grep`
+            // does without a match.
             (End::Exited(0), _) | (End::Exited(_), Some(false)) => response,
             _ => to_failed(response, end, stderr()),
         },
@@ -122,6 +124,7 @@ impl Envelope {
 }
 
 fn parse_structured(stdout: &str, warnings: &mut Vec<String>) -> Option<Structured> {
+    // Programs on Windows often write a byte order mark.
     let json = stdout.strip_prefix('\u{feff}').unwrap_or(stdout).trim();
     if !json.starts_with('{') {
         return None;
@@ -149,6 +152,8 @@ fn to_failed(mut response: ToolResponse, end: End, stderr: Option<ContentBlock>)
     if !matches!(end, End::Exited(_)) {
         response
             .content
+            // A program that was ended did not get to say all that it wanted, so its questions
+            // don't count.
             .retain(|block| !matches!(block, ContentBlock::Question { .. }));
     }
     response.content.extend(stderr);
@@ -280,15 +285,18 @@ fn decode(bytes: Vec<u8>) -> (String, bool) {
     }
 }
 
-/// Returns where the last character that is cut off begins, or the length.
+/// Returns the start of an incomplete character at the end, or the length.
 fn whole_characters(bytes: &[u8]) -> usize {
-    let is_cut = |from: &usize| {
-        std::str::from_utf8(&bytes[*from..])
-            .is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
-    };
+    // A character has at most 4 bytes, so at most 3 of them can stand before the cut.
     (bytes.len().saturating_sub(3)..bytes.len())
-        .find(is_cut)
+        .find(|from| is_incomplete(&bytes[*from..]))
         .unwrap_or(bytes.len())
+}
+
+/// Returns whether bytes are the beginning of one character.
+fn is_incomplete(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes)
+        .is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
 }
 
 /// Returns how many bytes at the beginning are the rest of a character.

@@ -36,6 +36,7 @@ pub(crate) fn run_with_answers(
     line: &Line,
     act: &mut Act<'_>,
 ) -> ToolResponse {
+    // The tool is stateless: each run starts again with all answers so far.
     let mut asking = Asking::new(call, tool, toolbox, line);
     let mut answers = Map::new();
     for _ in 0..MAX_RUNS {
@@ -200,6 +201,7 @@ impl<'a> Asking<'a> {
         index: usize,
         told: &mut ShownBlocks<'_>,
     ) -> Result<Value, String> {
+        // The user may have answered for the rest of the turn, also while this call waited.
         if let Some(answer) = self.earlier_answer(checked) {
             return Ok(answer);
         }
@@ -321,8 +323,11 @@ impl<'a> Asking<'a> {
             context,
             input: question.clone(),
         };
-        let fitting = |answer: Value| checked.check_answer(&answer).map(|()| answer);
-        match self.line.infer(inquiry).and_then(fitting) {
+        let answer = self
+            .line
+            .infer(inquiry)
+            .and_then(|answer| checked.check_answer(&answer).map(|()| answer));
+        match answer {
             Ok(answer) => {
                 self.keep(question, &answer, "assistant");
                 Ok(answer)
@@ -423,8 +428,11 @@ impl CheckedQuestion {
 
 /// Returns the blocks that are shown with a question.
 fn context_blocks(blocks: &[ContentBlock]) -> Vec<ContentBlock> {
-    let is_shown = |block: &&ContentBlock| !matches!(block, ContentBlock::Question { .. });
-    blocks.iter().filter(is_shown).cloned().collect()
+    blocks
+        .iter()
+        .filter(|block| !matches!(block, ContentBlock::Question { .. }))
+        .cloned()
+        .collect()
 }
 
 /// Shortens a tool's text, which may have any length.

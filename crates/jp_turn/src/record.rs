@@ -37,6 +37,7 @@ pub(crate) fn to_event(id: &str, response: ToolResponse) -> ToolCallResponse {
         error,
         ..
     } = response;
+    // Questions and answers are recorded as events of their own.
     content.retain(|block| !matches!(block, ContentBlock::Question { .. }));
     if let (true, Some(structured)) = (content.is_empty(), &structured_content) {
         content.push(ContentBlock::text(structured.to_string()));
@@ -169,7 +170,7 @@ fn leave_out_binaries(blocks: &mut [StoredBlock], max_bytes: usize) {
 
 /// Marks how much of the texts of a result the model is shown: at most about `max_bytes`.
 ///
-/// They are shared out among the texts so that short ones are whole. Where the blocks are too many
+/// Each text gets a fair share, so that short ones stay whole. If the blocks are too many
 /// for that, the first and the last are shown.
 fn limit_text(mut response: ToolCallResponse, max_bytes: usize) -> ToolCallResponse {
     if response.content.iter().map(cost).sum::<usize>() > max_bytes {
@@ -206,9 +207,14 @@ fn cut(mut blocks: Vec<StoredBlock>, max_bytes: usize) -> Vec<StoredBlock> {
 /// Returns the bytes that remain for texts if cuts and names have to fit as well; at least half of
 /// the limit.
 fn for_texts(blocks: &[StoredBlock], max_bytes: usize) -> usize {
-    let may_be_cut = |block| length(block).saturating_mul(blocks.len() * 2) > max_bytes;
-    let around = |block| names(block) + if may_be_cut(block) { CUT_LINE } else { 0 };
-    let around: usize = blocks.iter().map(around).sum();
+    let around: usize = blocks
+        .iter()
+        .map(|block| {
+            // A text below half of an equal share is never cut: other texts are longer.
+            let may_be_cut = length(block).saturating_mul(blocks.len() * 2) > max_bytes;
+            names(block) + if may_be_cut { CUT_LINE } else { 0 }
+        })
+        .sum();
     max_bytes
         .saturating_add(SLACK)
         .saturating_sub(around)
@@ -223,6 +229,8 @@ fn surplus(blocks: &[StoredBlock], max_bytes: usize) -> Option<Hidden> {
     if costs.iter().sum::<usize>() <= bytes {
         return None;
     }
+    // Models need the beginning of a result (what it is) and its end (how it went) more than its
+    // middle.
     let (head, tail) = (
         count_fitting(costs.iter(), bytes / 2),
         count_fitting(costs.iter().rev(), bytes / 2),
@@ -259,6 +267,7 @@ fn count_fitting<'c>(costs: impl Iterator<Item = &'c usize>, bytes: usize) -> us
 
 /// Returns the length to which lengths are to be cut so that they sum up to at most `total`.
 fn fair_share(mut lengths: Vec<usize>, total: usize) -> usize {
+    // Short texts stay whole and leave the rest of their share to longer ones.
     lengths.sort_unstable();
     let mut left = total;
     for (index, length) in lengths.iter().enumerate() {
@@ -405,7 +414,7 @@ mod tests {
         }
     }
 
-    /// What a model is shown of a result, block by block.
+    /// Returns the texts that a model is shown of a result, block by block.
     fn shown(response: &ToolCallResponse) -> Vec<String> {
         let (id, name) = (response.id.clone(), "t".to_owned());
         let call = ToolCallRequest {
@@ -471,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn tool_is_no_server_by_its_own_word() {
+    fn tool_can_not_pretend_to_be_a_server() {
         let meta = Map::from_iter([
             (SERVER_MARK.to_owned(), json!("docs")),
             ("other".to_owned(), 1.into()),
@@ -487,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn error_without_details_is_as_it_is() {
+    fn error_without_details_stays_unchanged() {
         let failed = ToolResponse {
             error: Some(ToolError::default()),
             ..ToolResponse::from_error("No answer.")
@@ -576,7 +585,7 @@ mod tests {
     }
 
     #[test]
-    fn mark_of_the_tools_own_does_not_count() {
+    fn shown_mark_of_a_tool_does_not_count() {
         let mut block: StoredBlock = ContentBlock::text("all of this").into();
         Shown::mark(Some(Shown { head: 0, tail: 0 }), &mut block);
         let event = ToolCallResponse {
@@ -601,7 +610,7 @@ mod tests {
     }
 
     #[test]
-    fn content_that_is_no_text_is_shown_whole_or_not_at_all() {
+    fn binary_content_is_never_cut() {
         let tool = Tool {
             max_binary_bytes: 100,
             max_output_bytes: 500,
@@ -715,7 +724,7 @@ mod tests {
     }
 
     #[test]
-    fn mark_of_the_tools_own_hides_nothing() {
+    fn hidden_mark_of_a_tool_does_not_count() {
         let mut event = of_texts(&["a".to_owned(), "b".to_owned()]);
         Hidden::mark(Some(Hidden(0..1)), &mut event);
         assert_eq!(shown(&limit_text(event, 1000)), ["a", "b"]);
@@ -723,7 +732,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_shown_is_within_the_bound(
+        fn shown_text_stays_within_the_limit(
             lengths in prop::collection::vec((0usize..2000, any::<bool>()), 0..300), max_bytes in 0usize..100_000,
         ) {
             let block = |(length, is_text): &(usize, bool)| {

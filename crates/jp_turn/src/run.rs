@@ -21,12 +21,16 @@ pub async fn run(turn: Turn<'_>, cancel: impl Future<Output = ()>, host: &mut dy
         if let Some(tools) = host.changed_tools() {
             turn.toolbox.serve(tools);
         }
+        // The host owns the conversation, so it builds each request, also those that follow tool
+        // calls.
         let body = match host.body(&[]) {
             Ok(body) => body,
             Err(error) => return Outcome::Unprepared(error),
         };
         let mut answer = Answer::default();
         let outcome = tokio::select! {
+            // Check for a cancellation first: an answer that is ready at the same time must not
+            // hide it.
             biased;
             () = cancel.as_mut() => Outcome::Interrupted,
             received = receive(&turn, &body, &mut answer, host) => match received {
@@ -34,8 +38,8 @@ pub async fn run(turn: Turn<'_>, cancel: impl Future<Output = ()>, host: &mut dy
                 Err(error) => Outcome::Failed(error),
             },
         };
-        let fault = || turn.check?(answer.words()?);
-        let incomplete = describe_cut(&outcome).or_else(fault);
+        let incomplete = describe_cut(&outcome).or_else(|| turn.check?(answer.words()?));
+        // Record the answer in each case: the user has already seen it.
         let calls = answer.end(incomplete, turn.model, host);
         if calls.is_empty() {
             return outcome;

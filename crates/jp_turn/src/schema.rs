@@ -45,6 +45,8 @@ impl Schema {
         mut compiler: Compiler,
         schema: &Map<String, Value>,
     ) -> Result<Self, Box<CompileError>> {
+        // Schemas come from models, servers and workspaces. They must not cause reads of files or
+        // URLs.
         compiler.use_loader(Box::new(Nothing));
         compiler.add_resource(LOCATION, Value::Object(schema.clone()))?;
         let mut schemas = Schemas::new();
@@ -196,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_schema_is_said() {
+    fn invalid_schema_is_explained() {
         insta::assert_snapshot!(compiled(json!({"type": "text"})).err().unwrap(), @"at /type: value must be one of 'array', 'boolean', 'integer', 'null', 'number', 'object', 'string'; at /type: want array, but got string");
         insta::assert_snapshot!(compiled(json!({"$ref": "#/$defs/none"})).err().unwrap(), @"json-pointer in #/$defs/none not found");
         insta::assert_snapshot!(compiled(json!({"pattern": "("})).err().unwrap(), @"at /pattern: '(' is not valid regex: regex parse error: ( ^ error: unclosed group");

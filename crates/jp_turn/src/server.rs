@@ -148,6 +148,7 @@ impl ServerCall<'_> {
 
     fn describe_failure(&self, error: &ServerError) -> ToolResponse {
         let name = &self.tool.name;
+        // The user knows that they interrupted the call, so there is no notice.
         if matches!(error.fault, Fault::Interrupted) {
             return ToolResponse::from_error(crate::line::INTERRUPTED);
         }
@@ -285,8 +286,8 @@ impl ServerCall<'_> {
         }
     }
 
-    /// Asks the user to open a page. Only the user can do that, whoever answers the tool's
-    /// questions.
+    /// Asks the user to open a page. Only the user can do that, even if the configuration answers
+    /// the tool's questions.
     fn visit(&self, message: &str, url: &str) -> Elicited {
         let Some(host) = page_host(url) else {
             self.line.notice(format!(
@@ -456,51 +457,55 @@ fn split_form(schema: &Map<String, Value>) -> Option<Vec<FormValue>> {
         .flatten()
         .filter_map(Value::as_str)
         .collect();
-    let is_flat = |property: &Value| {
-        let kind = property.get("type").and_then(Value::as_str);
-        matches!(
-            kind,
-            Some("string" | "number" | "integer" | "boolean" | "array")
-        ) || property.get("enum").is_some()
-    };
     if properties.len() > MAX_VALUES || !properties.values().all(is_flat) {
         return None;
     }
-    let value = |(name, property): (&String, &Value)| {
-        let property = property.as_object()?;
-        let is_required = required.contains(&name.as_str());
-        let label = property
-            .get("title")
-            .and_then(Value::as_str)
-            .unwrap_or(name);
-        let optional = if is_required {
-            ""
-        } else {
-            " (optional: press Ctrl-D to skip)"
-        };
-        let mut input = InputRequest::new(
-            format!("{ELICITATION}.{name}"),
-            format!("{label}{optional}"),
-            property.clone(),
-        );
-        input.default = property.get("default").cloned();
-        Some(FormValue {
-            name: name.clone(),
-            input,
-            is_required,
-        })
+    properties
+        .iter()
+        .map(|(name, property)| form_value(name, property, required.contains(&name.as_str())))
+        .collect()
+}
+
+/// Returns whether jp can ask for a property with one prompt.
+fn is_flat(property: &Value) -> bool {
+    let kind = property.get("type").and_then(Value::as_str);
+    matches!(
+        kind,
+        Some("string" | "number" | "integer" | "boolean" | "array")
+    ) || property.get("enum").is_some()
+}
+
+fn form_value(name: &str, property: &Value, is_required: bool) -> Option<FormValue> {
+    let property = property.as_object()?;
+    let label = property
+        .get("title")
+        .and_then(Value::as_str)
+        .unwrap_or(name);
+    let optional = if is_required {
+        ""
+    } else {
+        " (optional: press Ctrl-D to skip)"
     };
-    properties.iter().map(value).collect()
+    let mut input = InputRequest::new(
+        format!("{ELICITATION}.{name}"),
+        format!("{label}{optional}"),
+        property.clone(),
+    );
+    input.default = property.get("default").cloned();
+    Some(FormValue {
+        name: name.to_owned(),
+        input,
+        is_required,
+    })
 }
 
 /// Returns the first and last lines of stderr, without escape sequences.
 fn select_lines(lines: &[String]) -> Vec<String> {
     let [first, last] = STDERR_LINES;
-    let is_told = |index: usize| index < first || index + last >= lines.len();
     lines
         .iter()
         .enumerate()
-        .filter(|(index, _)| is_told(*index))
+        .filter(|(index, _)| *index < first || index + last >= lines.len())
         .map(|(_, line)| anstream::adapter::strip_str(line).to_string())
         .collect()
 }

@@ -1,7 +1,7 @@
 //! Stateful tools: a process that lives on between calls, and speaks one JSON document a line (seed
 //! 003, "Stateful tool responses").
 //!
-//! In goes `{"action":…,"handle":…,"arguments":{…}}`, or `"answers"` where the tool waits for them;
+//! In goes `{"action":…,"handle":…,"arguments":{…}}`, or `"answers"` if the tool waits for them;
 //! out comes one line with the envelope of any tool's response. `order` is what the model asks for,
 //! `process` the process and its lines (`piped_lines` if it ends with the turn, `named_pipes` if it
 //! stays), `handles` the processes of a turn by the names that the model chose, `interaction` one

@@ -83,19 +83,18 @@ impl Turnstile {
 
     /// Waits for a call's turn to ask for something.
     pub(crate) fn enter(&self, call: usize, kind: PromptKind) -> AskingTurn<'_> {
-        let started = Instant::now();
-        let patience = || {
-            self.patience
-                .checked_sub(started.elapsed())
-                .filter(|left| !left.is_zero())
-        };
+        let deadline = Instant::now() + self.patience;
         let mut state = self.state();
         state.waiting.insert(call);
-        while !state.may_ask(call, kind, patience().is_none()) {
-            // No notification comes when the patience ends, so the wait has to be timed.
-            let waited = self
-                .changed
-                .wait_timeout(state, patience().unwrap_or(self.patience));
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if state.may_ask(call, kind, left.is_zero()) {
+                break;
+            }
+            // No notification comes when the patience ends, so the wait has to be timed. After
+            // that only other calls can change something, and they do notify.
+            let limit = if left.is_zero() { self.patience } else { left };
+            let waited = self.changed.wait_timeout(state, limit);
             (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         }
         state.waiting.remove(&call);
@@ -120,15 +119,11 @@ impl State {
     /// Returns whether it is a call's turn; `is_late` says that its question has waited long
     /// enough.
     fn may_ask(&self, call: usize, kind: PromptKind, is_late: bool) -> bool {
-        let all_have_reached = |stage| {
-            self.stages
-                .iter()
-                .take(call)
-                .all(|earlier| *earlier >= stage)
-        };
+        // The stages are ordered, so the slowest of the earlier calls decides.
+        let slowest = self.stages.iter().take(call).min();
         let is_due = match kind {
-            PromptKind::Permission => all_have_reached(Stage::Decided),
-            PromptKind::Question => is_late || all_have_reached(Stage::Ended),
+            PromptKind::Permission => slowest.is_none_or(|stage| *stage >= Stage::Decided),
+            PromptKind::Question => is_late || slowest.is_none_or(|stage| *stage >= Stage::Ended),
         };
         is_due && !self.is_asking && self.waiting.first() == Some(&call)
     }
@@ -173,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn of_those_that_wait_the_earliest_asks() {
+    fn earliest_waiting_call_asks_first() {
         let state = state(&[Ended, Decided, Undecided], &[1, 2]);
         assert!(state.may_ask(1, Question, true) && !state.may_ask(2, Permission, true));
     }

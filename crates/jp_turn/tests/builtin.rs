@@ -158,7 +158,7 @@ fn only_writers_ask_for_permission() {
 }
 
 #[test]
-fn content_that_can_not_be_read_is_told_to_the_model_without_where_it_is() {
+fn error_for_unreadable_content_hides_its_path() {
     let root = tempfile::tempdir().unwrap();
     let uri = format!("jp://blob/{}", Checksum::compute(b"damaged"));
     let host = turn(

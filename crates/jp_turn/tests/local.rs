@@ -518,7 +518,7 @@ fn very_long_output_is_kept_in_part() {
 }
 
 #[test]
-fn what_was_cut_is_read_on_to_its_end() {
+fn shortened_result_is_read_to_its_end() {
     let world = World::new();
     let lines: String = (0..3000).map(|n| format!("line {n:04}\n")).collect();
     fs::write(world.root.join("lines"), &lines).unwrap();
@@ -576,7 +576,7 @@ fn what_was_cut_is_read_on_to_its_end() {
 }
 
 #[test]
-fn output_that_is_no_text_is_told_of() {
+fn output_that_is_not_utf8_is_reported() {
     let course = World::new().shell("printf 'caf\\351\\n'");
     assert!(
         course

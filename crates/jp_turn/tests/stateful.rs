@@ -30,7 +30,7 @@ say() { printf '{"content":[{"type":"text","text":"%s"}],"_meta":{"computer.jp/s
 ask() { printf '{"content":[{"type":"text","text":"before"},{"type":"question","question":{"id":"%s","text":"Which?","schema":{"type":"string"}}}],"_meta":{"computer.jp/status":"%s"}}\n' "$1" "${2:-waiting}"; }
 "#;
 
-/// Says what it is asked to do, until it is told to abort.
+/// A tool that prints each action until `abort`.
 const ECHO: &str = r#"
 while read -r line; do
     printf '%s\n' "$line" >> log
@@ -79,9 +79,9 @@ struct Play {
     /// Whether there is a place for tools that stay: `handles` in the root.
     keeps: bool,
     executable: PathBuf,
-    /// What the user answers to questions; where there is no more, nobody is there.
+    /// The user's replies. After the last one, there is no terminal.
     replies: Vec<Reply>,
-    /// Whether the user allows what they are asked for; else nobody is there.
+    /// True if the user allows each call; otherwise there is no terminal.
     is_attended: bool,
     /// The turn is cancelled once this is in the root.
     cancelled_by: Option<&'static str>,
@@ -469,7 +469,7 @@ fn no_answer_is_made_up_for_the_user() {
 }
 
 #[test]
-fn model_answers_what_is_put_to_it() {
+fn model_answers_its_questions() {
     let script = r#"
         read -r line
         printf '{"content":[{"type":"question","question":{"id":"a","text":"A?","schema":{"type":"boolean"},"default":true}},'
@@ -516,7 +516,7 @@ fn model_answers_what_is_put_to_it() {
 }
 
 #[test]
-fn what_the_model_answers_is_recorded() {
+fn answer_of_the_model_is_recorded() {
     let questions = [("one".to_owned(), Answerer::Assistant)].into();
     let script = "read -r line; ask one; read -r line; say thanks stopped";
     let play = Play::new(Tool {
@@ -648,7 +648,7 @@ fn death_is_noticed_though_a_child_holds_the_output() {
 }
 
 #[test]
-fn line_that_is_no_response_costs_only_itself() {
+fn invalid_line_costs_only_itself() {
     let script = r#"read -r line; echo Compiling; say first running; while read -r line; do say next running; done"#;
     let course = Play::script(script).calls(vec![
         spawn("h"),
@@ -668,7 +668,7 @@ fn line_that_is_no_response_costs_only_itself() {
 }
 
 #[test]
-fn line_that_came_unasked_is_no_answer_to_what_comes_next() {
+fn unasked_line_does_not_answer_the_next_call() {
     let script = r#"
         read -r line
         case $line in *slow*) sleep 0.5; say ok stopped; exit ;; esac
@@ -838,7 +838,7 @@ fn late_answer_is_fetched() {
 }
 
 #[test]
-fn abort_ends_what_ignores_it() {
+fn abort_ends_a_process_that_ignores_it() {
     let script = r#"
         trap '' TERM
         sleep 1000 & echo $! > pids; echo $$ >> pids
@@ -949,7 +949,7 @@ fn template_has_the_context() {
 }
 
 #[test]
-fn missing_program_is_said() {
+fn missing_program_is_reported() {
     let words = vec!["no-such-program-anywhere".to_owned()];
     let play = Play::new(Tool {
         source: Source::Local(Command { words }),
@@ -1048,7 +1048,7 @@ fn long_word_is_shortened_only_in_the_title() {
 }
 
 #[test]
-fn what_no_command_line_can_hold_is_not_spawned() {
+fn argument_with_a_nul_is_not_spawned() {
     let words = ["cat", "{{tool.arguments.s}}"].map(str::to_owned).to_vec();
     let play = Play::new(Tool {
         source: Source::Local(Command { words }),
@@ -1073,7 +1073,7 @@ fn nothing_is_spawned_in_a_workspace_that_is_gone() {
 }
 
 #[test]
-fn one_shot_tool_is_offered_as_it_is() {
+fn one_shot_tool_has_its_own_parameters() {
     let tool = Tool {
         stateful: None,
         ..tool("")
@@ -1140,7 +1140,7 @@ fn kept_process_gets_its_answers_in_the_next_turn() {
 }
 
 #[test]
-fn what_a_kept_process_writes_between_turns_is_not_lost() {
+fn output_of_a_kept_process_between_turns_is_not_lost() {
     let script = r#"
         read -r line; both=$(say one running; say two running); echo "$both"
         read -r line; while [ ! -e go ]; do sleep 0.02; done; say three running
@@ -1176,7 +1176,7 @@ fn what_a_kept_process_writes_between_turns_is_not_lost() {
 }
 
 #[test]
-fn kept_process_that_ended_between_turns_is_said_to_be_gone() {
+fn kept_process_that_ended_between_turns_is_reported() {
     let script = "read -r line; say ok running; while [ ! -e go ]; do sleep 0.02; done; echo tired >&2; touch gone";
     let play = Play::new(kept(&format!("echo $$ > pid; {script}")));
     play.calls(vec![spawn("h")]);
@@ -1232,7 +1232,7 @@ fn long_line_of_a_kept_process_is_read_in_one_go() {
 }
 
 #[test]
-fn what_a_kept_process_writes_to_stderr_is_not_kept_without_end() {
+fn stderr_of_a_kept_process_is_bounded() {
     let script = r#"
         read -r line; head -c 3000000 /dev/zero | tr '\0' x >&2; echo tired >&2; say ok running
         read -r line; echo more >&2; exit 7
@@ -1261,7 +1261,7 @@ fn death_of_a_kept_process_is_an_error_with_its_last_words() {
 }
 
 #[test]
-fn process_is_kept_only_where_there_is_a_place() {
+fn process_is_kept_only_with_a_directory() {
     let play = Play {
         keeps: false,
         ..Play::new(kept(ECHO))

@@ -27,6 +27,7 @@ pub(super) struct Difference {
 /// count as different.
 pub(super) fn compare(old: &str, new: &str) -> Vec<Difference> {
     let (old, new): (Vec<_>, Vec<_>) = (lines(old).collect(), lines(new).collect());
+    // Most changes are small, so the equal beginning and end are skipped before the expensive part.
     let start = count_equal(old.iter(), new.iter());
     let end = count_equal(old[start..].iter().rev(), new[start..].iter().rev());
     let comparison = Comparison {
@@ -147,6 +148,7 @@ impl Comparison<'_> {
 fn compare_window(old: &[&str], new: &[&str]) -> Vec<Difference> {
     let known: HashSet<_> = old.iter().collect();
     let is_something = !old.is_empty() || !new.is_empty();
+    // Without a common line, the general algorithm takes quadratic time to find nothing.
     if is_something && !new.iter().any(|line| known.contains(line)) {
         return vec![Difference {
             old: 0..old.len(),
@@ -328,14 +330,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn diff_makes_one_text_of_the_other(old in "([ab]{0,2}\n){0,12}[ab]?", new in "([ab]{0,2}\n){0,12}[ab]?") {
+        fn diff_turns_one_text_into_the_other(old in "([ab]{0,2}\n){0,12}[ab]?", new in "([ab]{0,2}\n){0,12}[ab]?") {
             let diff = write_diff("a", &old, &new, &compare(&old, &new));
             let patch = diffy::Patch::from_str(&diff).unwrap();
             prop_assert_eq!(diffy::apply(&old, &patch).unwrap(), new);
         }
 
         #[test]
-        fn texts_compared_in_pieces_differ_where_it_is_said(old in "([abc]\n){0,40}", new in "([abc]\n){0,40}", window in 1usize..9) {
+        fn pieces_give_correct_differences(old in "([abc]\n){0,40}", new in "([abc]\n){0,40}", window in 1usize..9) {
             let (old, new): (Vec<_>, Vec<_>) = (lines(&old).collect(), lines(&new).collect());
             let mut comparison = Comparison { old: &old, new: &new, at: (0, 0), differences: Vec::new() };
             while comparison.at != (old.len(), new.len()) {

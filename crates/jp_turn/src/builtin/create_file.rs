@@ -69,6 +69,7 @@ pub(super) fn plan<'a>(
         let mut seen = files.lock_seen();
         spot.create(content.as_bytes())?;
         let checksum = Checksum::compute(content.as_bytes());
+        // The model wrote the content, so it has seen the whole file.
         seen.record(path.clone(), checksum, Extent::Whole);
         let done = format!(
             "Created {path}: {}.",

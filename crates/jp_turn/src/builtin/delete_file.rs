@@ -58,7 +58,7 @@ pub(super) fn plan<'a>(
             (what, checksum)
         }
     };
-    let preview = Preview::titled(format!("delete {path} ({what})"));
+    let preview = Preview::from_title(format!("delete {path} ({what})"));
     let is_sensitive = is_sensitive(&spot.path);
     Ok(plan_action(preview, is_sensitive, move |line| {
         if checksum.is_none() && !matches!(spot.found, Found::Directory(_)) {
@@ -68,6 +68,7 @@ pub(super) fn plan<'a>(
         }
         let mut seen = files.lock_seen();
         if let Some(checksum) = checksum {
+            // The file may have changed while the user decided.
             spot.check_unchanged(checksum)?;
         }
         spot.remove()?;
@@ -87,7 +88,7 @@ fn describe_directory(spot: &Spot) -> Result<String, String> {
     };
     let entries = directory
         .entries()
-        .map_err(|error| spot.cannot("read", &error))?;
+        .map_err(|error| spot.describe_error("read", &error))?;
     match entries.count() {
         _ if path == "." => Err("The workspace root can't be deleted.".to_owned()),
         0 => Ok("an empty directory".to_owned()),
@@ -120,9 +121,8 @@ fn check_kept(
 ) -> Result<(), String> {
     let path = spot.display();
     let is_empty = matches!(content, Content::Whole(bytes) if bytes.is_empty());
-    let is_held =
-        || checksum.is_some_and(|checksum| files.lock_seen().holds_all_of(&path, checksum));
-    if is_empty || is_held() || files.git_has(spot, content, &|| line.is_cancelled()) {
+    let is_held = checksum.is_some_and(|checksum| files.lock_seen().holds_all_of(&path, checksum));
+    if is_empty || is_held || files.git_has(spot, content, &|| line.is_cancelled()) {
         return Ok(());
     }
     // If the call was cancelled, git was ended before it could answer.

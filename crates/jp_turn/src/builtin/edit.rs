@@ -46,7 +46,7 @@ fn to_crlf(text: &str) -> String {
 }
 
 fn replace(content: &str, old: &str, new: &str, all: bool, path: &str) -> Result<String, String> {
-    // In a text with mixed line ends, `old` may occur as it is, or only with `\r\n`.
+    // In a text with mixed line ends, `old` may occur unchanged, or only with `\r\n`.
     let is_crlf = is_crlf(content) || (!content.contains(old) && content.contains(&to_crlf(old)));
     let (old, new) = match is_crlf {
         true => (to_crlf(old), to_crlf(new)),
@@ -106,6 +106,7 @@ fn find_places(content: &str, text: &str) -> Vec<usize> {
         line += content[counted..at].matches('\n').count();
         counted = at;
         places.push(line);
+        // Continue one character later, because occurrences may overlap.
         start = at + content[at..].chars().next().map_or(1, char::len_utf8);
     }
     places
@@ -164,8 +165,12 @@ fn recount_lines(patch: &str) -> String {
 fn parse_hunk_header(line: &str) -> Option<(usize, usize, &str)> {
     let (ranges, rest) = line.strip_prefix("@@ -")?.split_once(" @@")?;
     let (old, new) = ranges.split_once(" +")?;
-    let start = |range: &str| range.split(',').next().and_then(|start| start.parse().ok());
-    Some((start(old)?, start(new)?, rest))
+    Some((parse_start(old)?, parse_start(new)?, rest))
+}
+
+/// Returns the first line of a range; its count may be missing.
+fn parse_start(range: &str) -> Option<usize> {
+    range.split(',').next()?.parse().ok()
 }
 
 fn is_hunk_line(line: &str) -> bool {
@@ -241,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn line_ends_stay_what_they_are() {
+    fn line_ends_stay_the_same() {
         assert_eq!(
             replaced_in("a\r\nb\r\n", "a\nb", "a\nc\nd").as_deref(),
             Ok("a\r\nc\r\nd\r\n")
@@ -298,7 +303,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn diff_of_two_texts_makes_one_of_the_other(old in "([ab]{0,2}\n){0,8}[ab]?", new in "([ab]{0,2}\n){0,8}[ab]?") {
+        fn diff_of_two_texts_applies(old in "([ab]{0,2}\n){0,8}[ab]?", new in "([ab]{0,2}\n){0,8}[ab]?") {
             let mut options = diffy::DiffOptions::new();
             options.set_original_filename("a.rs").set_modified_filename("a.rs");
             let patch = options.create_patch(&old, &new).to_string();

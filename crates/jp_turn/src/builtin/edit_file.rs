@@ -77,6 +77,7 @@ pub(super) fn plan<'a>(
     let is_sensitive = is_sensitive(&spot.path);
     Ok(plan_action(preview, is_sensitive, move |_| {
         let mut seen = files.lock_seen();
+        // `replace` checks the file again: it may have changed while the user decided.
         spot.replace(checksum, new.as_bytes())?;
         let checksum = Checksum::compute(new.as_bytes());
         seen.record(path.clone(), checksum, Extent::Change);
@@ -151,7 +152,7 @@ fn report(
     Ok(blocks)
 }
 
-/// Returns the first changed places, and a description of what is left out.
+/// Returns the first changed places, and a description of the others.
 fn limit_regions(mut regions: Vec<Lines>) -> (Vec<Lines>, Option<String>) {
     let places = regions.len().saturating_sub(MAX_REGIONS);
     regions.truncate(MAX_REGIONS);

@@ -91,15 +91,12 @@ impl Files {
     /// Opens the workspace. `read_only` has the patterns of files that are never written, as lines
     /// of a `.gitignore` in the root.
     pub fn open(root: &Path, read_only: &[String]) -> Result<Self, FilesError> {
-        let failed = |source| FilesError::Open {
-            path: root.to_owned(),
-            source,
-        };
-        let canonical = canonical_path(root).map_err(failed)?;
+        let canonical = canonical_path(root).map_err(|error| open_error(root, error))?;
         let place = Place::new(&canonical);
         Ok(Self {
             place,
-            root: Dir::open_ambient_dir(&canonical, ambient_authority()).map_err(failed)?,
+            root: Dir::open_ambient_dir(&canonical, ambient_authority())
+                .map_err(|error| open_error(root, error))?,
             roots: [canonical, root.to_owned()],
             read_only: compile_patterns(read_only)?,
             seen: Mutex::default(),
@@ -223,26 +220,36 @@ pub(super) fn is_sensitive(path: &Path) -> bool {
     has_secret_name(path) || path.iter().any(reserved_names::is_reserved)
 }
 
+fn open_error(root: &Path, source: io::Error) -> FilesError {
+    FilesError::Open {
+        path: root.to_owned(),
+        source,
+    }
+}
+
+fn pattern_error(pattern: &str, error: &ignore::Error) -> FilesError {
+    FilesError::Pattern {
+        pattern: pattern.to_owned(),
+        reason: error.to_string(),
+    }
+}
+
 fn compile_patterns(lines: &[String]) -> Result<Gitignore, FilesError> {
     let mut builder = GitignoreBuilder::new("");
-    let failed = |pattern: &str, error: ignore::Error| {
-        let (pattern, reason) = (pattern.to_owned(), error.to_string());
-        FilesError::Pattern { pattern, reason }
-    };
     // On a file system that ignores case, `CARGO.LOCK` must not get around the pattern
     // `Cargo.lock`.
     let is_caseless = cfg!(any(windows, target_os = "macos"));
     builder
         .case_insensitive(is_caseless)
-        .map_err(|error| failed("", error))?;
+        .map_err(|error| pattern_error("", &error))?;
     for line in lines {
         builder
             .add_line(None, line)
-            .map_err(|error| failed(line, error))?;
+            .map_err(|error| pattern_error(line, &error))?;
     }
     builder
         .build()
-        .map_err(|error| failed(&lines.join("\n"), error))
+        .map_err(|error| pattern_error(&lines.join("\n"), &error))
 }
 
 /// Refuses a path that ends with a slash but is not a directory.

@@ -62,15 +62,14 @@ pub(super) fn plan<'a>(
     let Arguments { path, depth, glob } = read_arguments(arguments)?;
     let spot = toolbox.files.find_readable(&path)?;
     let globs = compile_globs(glob.as_deref())?;
-    let preview = Preview::titled(format!("list {}", spot.display()));
+    let preview = Preview::from_title(format!("list {}", spot.display()));
     let depth = depth.unwrap_or(if globs.is_empty() { 1 } else { usize::MAX });
     Ok(plan_action(preview, false, move |line| {
         let limit = Limit::new(tool, line);
-        let is_moot = || limit.is_over();
         let walk = Walk {
             files: &toolbox.files,
             depth,
-            is_moot: &is_moot,
+            is_moot: &|| limit.is_over(),
         };
         list(&walk, &spot, &globs, &limit).map(|text| vec![ContentBlock::text(text)])
     }))

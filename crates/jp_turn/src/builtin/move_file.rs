@@ -59,11 +59,12 @@ pub(super) fn plan<'a>(
     if let Some(checksum) = checksum {
         files.lock_seen().check(&path, checksum)?;
     }
-    let preview = Preview::titled(format!("move {path} to {to}"));
+    let preview = Preview::from_title(format!("move {path} to {to}"));
     let is_sensitive = is_sensitive(&spot.path);
     Ok(plan_action(preview, is_sensitive, move |_| {
         let mut seen = files.lock_seen();
         if let Some(checksum) = checksum {
+            // The file may have changed while the user decided.
             spot.check_unchanged(checksum)?;
         }
         spot.move_to(&target)?;

@@ -4,11 +4,15 @@ use super::compare::{Difference, write_diff};
 
 /// Escapes control characters, so that the text stays on one line.
 pub(super) fn one_line(text: &str) -> String {
-    let shown = |letter: char| match letter {
-        _ if letter.is_control() => letter.escape_default().to_string(),
-        _ => letter.to_string(),
-    };
-    text.chars().map(shown).collect()
+    let mut line = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter.is_control() {
+            line.extend(letter.escape_default());
+        } else {
+            line.push(letter);
+        }
+    }
+    line
 }
 
 /// Shows how a file changes, as a write_diff diff; that a file ends its lines with `\r\n` before

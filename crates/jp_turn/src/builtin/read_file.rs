@@ -64,7 +64,7 @@ pub(super) fn plan<'a>(
     let spot = files.find_readable(&arguments.path)?;
     spot.check_file()?;
     let range = read_range(&arguments)?;
-    let preview = Preview::titled(format!("read {}", spot.display()));
+    let preview = Preview::from_title(format!("read {}", spot.display()));
     let is_sensitive = is_sensitive(&spot.path);
     Ok(plan_action(preview, is_sensitive, move |line| {
         let limit = Limit::new(tool, line);
@@ -175,7 +175,7 @@ fn read_lines(
             .by_ref()
             .take(left)
             .read_until(b'\n', into)
-            .map_err(|error| spot.cannot("read", &error))?
+            .map_err(|error| spot.describe_error("read", &error))?
             == 0
         {
             break;
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_that_runs_out_of_time_tells_what_it_has() {
+    fn read_that_runs_out_of_time_returns_its_lines() {
         let root = tempfile::tempdir().unwrap();
         let files = Files::open(root.path(), &[]).unwrap();
         let spot = files.find_readable("a").unwrap();

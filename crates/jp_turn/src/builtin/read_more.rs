@@ -40,7 +40,7 @@ pub(super) fn plan<'a>(tool: &'a Tool, arguments: &Map<String, Value>) -> Result
                 "{uri:?} is not a `{SCHEME}…` URI. Use the URI that the shortened result names."
             )
         })?;
-    let preview = Preview::titled(format!("read {uri} from byte {offset}"));
+    let preview = Preview::from_title(format!("read {uri} from byte {offset}"));
     Ok(plan_action(preview, false, move |line| {
         read(checksum, offset, tool, line).map(|text| vec![ContentBlock::text(text)])
     }))
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_say_where_to_go_on_or_that_they_end() {
+    fn page_ends_with_the_next_offset() {
         assert_eq!(
             write_page("one\ntwo\n", 0, 4),
             "one\n[Bytes 0 to 4 of 8; continue at offset 4.]"
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn offset_beyond_the_end_is_said() {
+    fn offset_beyond_the_end_is_reported() {
         for offset in [3, 4, usize::MAX] {
             assert_eq!(
                 write_page("abc", offset, 100),

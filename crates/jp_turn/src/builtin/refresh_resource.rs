@@ -65,8 +65,9 @@ pub(super) fn plan<'a>(
                 .contains(Builtin::RefreshResource.name()),
             Consent::EachTime => true,
         };
-    let preview = Preview::titled(format!("refresh {}", preview::one_line(&from)));
+    let preview = Preview::from_title(format!("refresh {}", preview::one_line(&from)));
     Ok(plan_action(preview, is_sensitive, move |line| {
+        // The snapshot may come from a slow server, so it can be interrupted.
         let taken = take(line.cancel_flag());
         if line.is_cancelled() {
             return Err(INTERRUPTED.to_owned());

@@ -58,7 +58,7 @@ pub(super) fn plan<'a>(
         root if root == "." => String::new(),
         path => format!(" (in {})", preview::one_line(&path)),
     };
-    let preview = Preview::titled(format!("{}{place}", preview::one_line(&command)));
+    let preview = Preview::from_title(format!("{}{place}", preview::one_line(&command)));
     let act = move |_: &Map<String, Value>, line: &Line| {
         // The directory may have been replaced by a link since the prompt.
         let spot = match toolbox.files.find_readable(&path) {

@@ -85,7 +85,7 @@ pub(super) fn plan<'a>(
     let globs = list_files::compile_globs(arguments.glob.as_deref())?;
     let spot = toolbox.files.find_readable(&arguments.path)?;
     let title = format!("search {} for {}", spot.display(), arguments.pattern);
-    let preview = Preview::titled(title);
+    let preview = Preview::from_title(title);
     let context = arguments.context.min(MAX_CONTEXT);
     Ok(plan_action(preview, false, move |line| {
         let limit = Limit::new(tool, line);
@@ -139,11 +139,10 @@ impl<'a> Search<'a> {
             }
             _ => {
                 let limit = self.limit;
-                let is_moot = move || limit.is_over();
                 let walk = Walk {
                     files: &toolbox.files,
                     depth: usize::MAX,
-                    is_moot: &is_moot,
+                    is_moot: &|| limit.is_over(),
                 };
                 walk.run(spot, &mut |entry| {
                     if entry.kind.is_file() && list_files::selects(globs, entry.path) {
@@ -290,7 +289,7 @@ mod tests {
     use crate::line::Line;
 
     #[test]
-    fn search_that_runs_out_of_time_tells_what_it_found() {
+    fn search_that_runs_out_of_time_returns_its_matches() {
         let root = tempfile::tempdir().unwrap();
         let open = |name: &str| {
             let path = root.path().join(name);

@@ -57,10 +57,9 @@ pub(super) fn tool() -> Tool {
 
 /// Returns the input for the user's prompt.
 pub(crate) fn describe_input(input: &Map<String, Value>) -> String {
-    let word = |key: &str| input.get(key).and_then(Value::as_str);
-    match (word("text"), word("keys")) {
-        (Some(text), None) => text.to_owned(),
-        (None, Some(keys)) => keys.to_owned(),
+    match (input.get("text"), input.get("keys")) {
+        (Some(Value::String(text)), None) | (None, Some(Value::String(text))) => text.clone(),
+        // Invalid input is shown unchanged.
         _ => Value::Object(input.clone()).to_string(),
     }
 }

@@ -1,4 +1,4 @@
-//! Calls of the tools, as they are planned and done.
+//! Calls of the builtin tools, from the plan to the result.
 
 mod command;
 mod escape;
@@ -16,9 +16,9 @@ use serde_json::json;
 use super::*;
 use crate::{Permission, Preview, Schema, Surroundings};
 
-/// A workspace with a place outside beside it.
+/// A workspace, and a directory outside it.
 struct Workspace {
-    /// Holds the workspace, `project`, and what is outside.
+    /// The parent of the workspace `project` and of everything outside.
     around: tempfile::TempDir,
     toolbox: Toolbox,
 }
@@ -115,7 +115,7 @@ impl Workspace {
         })
     }
 
-    /// Makes a call and returns all that the model is told; of an error only that.
+    /// Makes a call and returns the text that the model receives.
     fn told(&self, name: &str, arguments: &Value) -> String {
         self.call(name, arguments)
             .map_or_else(|reason| reason, |called| called.text())

@@ -22,7 +22,7 @@ enum Code {
     Rest(&'static [&'static str]),
 }
 
-/// The options of a program, as far as they matter for what is code, a value or an operand.
+/// The options of a program that decide whether a word is code, a value or an operand.
 #[derive(Clone, Copy)]
 struct Options {
     /// The letters whose value is code, glued to them or as the next word.
@@ -250,7 +250,7 @@ enum Part<'w> {
     Flag,
     /// An option whose value is the next word.
     BeforeValue,
-    /// An option of code; `None` where the code is the next word. After one that is last no option
+    /// An option of code; `None` if the code is the next word. After one that is last no option
     /// follows.
     Code {
         glued: Option<&'w str>,
@@ -414,17 +414,16 @@ fn splits_words(words: &[String]) -> bool {
 fn find_in_find(words: &[String]) -> Option<&str> {
     const RUNS: [&str; 4] = ["-exec", "-execdir", "-ok", "-okdir"];
     let starts = (0..words.len()).filter(|index| RUNS.contains(&words[*index].as_str()));
-    // What stands behind the `;` is find's own.
-    let run = |index: usize| words[index + 1..].split(|word| word == ";").next();
-    // The `-exec` of a nested find is among these starts. Following the nested find as well would
-    // take exponential time.
-    let is_find = |run: &&[String]| {
-        unwrap_all(run)
+    starts.into_iter().find_map(|index| {
+        // What stands behind the `;` is find's own.
+        let run = words[index + 1..].split(|word| word == ";").next()?;
+        // The `-exec` of a nested find is among these starts. Following the nested find as well
+        // would take exponential time.
+        let is_find = unwrap_all(run)
             .first()
-            .is_some_and(|program| base_name(program) == "find")
-    };
-    let run = |index: usize| run(index).filter(|run| !is_find(run));
-    starts.into_iter().find_map(|index| find(run(index)?))
+            .is_some_and(|program| base_name(program) == "find");
+        if is_find { None } else { find(run) }
+    })
 }
 
 fn base_name(program: &str) -> String {

@@ -7,9 +7,9 @@ use serde_json::Value;
 /// Fills in the placeholders of one word: `{{context}}` is the whole document,
 /// `{{tool.arguments.NAME}}`, `{{context.root}}` and the like are parts of it by their path.
 ///
-/// A string goes in bare, anything else as JSON; what is absent or null is nothing. Braces around
-/// anything else are part of the word. What goes in is not looked at again, and the word stays one
-/// word.
+/// A string goes in bare, anything else as JSON; an absent value or null becomes nothing. Braces
+/// around anything else are part of the word. What goes in is not looked at again, and the word
+/// stays one word.
 pub(crate) fn fill(word: &str, document: &Value) -> String {
     fill_with(word, &|path| part(path, document))
 }
@@ -29,20 +29,20 @@ pub(crate) fn fill_parts(word: &str, document: &Value) -> String {
 /// them.
 pub(crate) fn holds_words_of_model(word: &str) -> bool {
     let holds = Cell::new(false);
-    let is_of_model = |path: &str| {
-        let below = |name: &str| {
-            path == name
-                || path
-                    .strip_prefix(name)
-                    .is_some_and(|rest| rest.starts_with('.'))
-        };
-        matches!(path, "context" | "tool") || below("tool.arguments") || below("tool.answers")
-    };
+    // `fill_with` finds the placeholders; what it makes of the word doesn't matter.
     fill_with(word, &|path| {
-        holds.set(holds.get() || is_of_model(path));
+        holds.set(holds.get() || names_words_of_model(path));
         part(path, &Value::Null)
     });
     holds.get()
+}
+
+fn names_words_of_model(path: &str) -> bool {
+    matches!(path, "context" | "tool")
+        || ["tool.arguments", "tool.answers"].iter().any(|name| {
+            path.strip_prefix(name)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        })
 }
 
 fn fill_with(word: &str, part: &dyn Fn(&str) -> Option<String>) -> String {
@@ -67,7 +67,7 @@ fn fill_with(word: &str, part: &dyn Fn(&str) -> Option<String>) -> String {
     filled + rest
 }
 
-/// Returns what a placeholder stands for; `None` where it is none.
+/// Returns what a placeholder stands for; `None` if it is not a placeholder.
 fn part(path: &str, document: &Value) -> Option<String> {
     if path == "context" {
         return Some(document.to_string());
@@ -83,11 +83,10 @@ fn part(path: &str, document: &Value) -> Option<String> {
 /// Finds a value by a path; a name may hold dots itself.
 fn find<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
     let object = value.as_object()?;
-    let below = || {
+    object.get(path).or_else(|| {
         let (name, rest) = path.split_once('.')?;
         find(object.get(name)?, rest)
-    };
-    object.get(path).or_else(below)
+    })
 }
 
 #[cfg(test)]
@@ -130,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_in_is_not_looked_at_again() {
+    fn inserted_text_is_not_expanded_again() {
         assert_eq!(
             filled("<{{tool.arguments.name}}>"),
             "<a b'\"\n$(id) {{tool.name}}>"

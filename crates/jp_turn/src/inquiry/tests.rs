@@ -163,7 +163,7 @@ fn question_names_the_tool_with_an_instruction() {
 }
 
 #[test]
-fn references_of_a_schema_lead_to_where_it_is_put() {
+fn references_of_a_nested_schema_are_rebased() {
     let tree = json!({"$ref": "#/$defs/node", "$defs": {"node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}},
         "additionalProperties": false}}});
     let input = InputRequest::new("a/b c", "Which?", tree.as_object().unwrap().clone());
@@ -222,7 +222,7 @@ fn answer_is_read_bare_or_out_of_a_fence() {
     }
 }
 
-/// Keeps what a host is told of; bodies hold no more than the number of events that are aside.
+/// Records the events of a host. A body contains only the number of events in `aside`.
 #[derive(Default)]
 struct Witness {
     asides: Vec<Vec<EventKind>>,
@@ -289,7 +289,7 @@ fn valid_answer_records_only_its_usage() {
 }
 
 #[test]
-fn model_is_told_what_was_wrong_once() {
+fn model_gets_one_chance_to_correct_its_answer() {
     let called = r#"data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"1","function":{"name":"look","arguments":"{}"}}]}}]}"#;
     let called = Reply::stream(
         &(called.to_owned()

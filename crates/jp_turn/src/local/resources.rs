@@ -54,10 +54,12 @@ fn identify(resource: &mut Resource, place: &Place) -> Result<(), String> {
         return Ok(());
     };
     let (path, suffix) = path.split_at(path.find(['?', '#']).unwrap_or(path.len()));
-    let no_file = |cause: &str| format!("its URI {:?} names no file{cause}", resource.uri);
-    let path = absolute(path, &place.root).map_err(|error| no_file(cause(&error)))?;
+    let path =
+        absolute(path, &place.root).map_err(|error| no_file(&resource.uri, cause(&error)))?;
     let path = canonical_as_far_as_there(&path);
-    let (uri, name) = place.uri_and_name(&path).ok_or_else(|| no_file(""))?;
+    let (uri, name) = place
+        .uri_and_name(&path)
+        .ok_or_else(|| no_file(&resource.uri, ""))?;
     if resource.mime_type.is_none() {
         let found = match &resource.content {
             ResourceContent::Text(_) => mime::from_path(&name),
@@ -70,7 +72,11 @@ fn identify(resource: &mut Resource, place: &Place) -> Result<(), String> {
     Ok(())
 }
 
-/// Says what is wrong without the path: the error's own message has the workspace's, too.
+fn no_file(uri: &str, cause: &str) -> String {
+    format!("its URI {uri:?} names no file{cause}")
+}
+
+/// Describes the error without the path: its own message contains that of the workspace.
 fn cause(error: &UriError) -> &'static str {
     match error {
         UriError::RemoteHost { .. } => " of this machine: what follows two slashes is a host",
@@ -98,7 +104,7 @@ fn absolute(path: &str, root: &Path) -> Result<PathBuf, UriError> {
     uri::file_path(&uri, style).map(PathBuf::from)
 }
 
-/// Resolves the links of what there is of a path; the rest of it follows as it is.
+/// Resolves the links of the existing part of a path, and appends the rest unchanged.
 fn canonical_as_far_as_there(path: &Path) -> PathBuf {
     let found = path.ancestors().find_map(|ancestor| {
         let canonical: io::Result<PathBuf> = canonical_path(ancestor);

@@ -16,8 +16,7 @@ pub(super) fn join_words(words: &[String]) -> String {
 
 /// Like [`join_words`], with the middle of long words left out; `None` where none is long.
 pub(super) fn short_line(words: &[String]) -> Option<String> {
-    let is_long = |word: &String| word.chars().count() > SHOWN;
-    if !words.iter().any(is_long) {
+    if words.iter().all(|word| word.chars().count() <= SHOWN) {
         return None;
     }
     Some(join_words(
@@ -31,22 +30,26 @@ pub(super) fn short_line(words: &[String]) -> Option<String> {
 /// Quotes a word if a shell needs it, and escapes characters that are invisible or control a
 /// terminal.
 fn quote(word: &str) -> String {
-    let is_hidden = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-    };
     match shlex::try_quote(word) {
         Ok(quoted) if !word.contains(is_hidden) => quoted.into_owned(),
-        _ => {
-            let written = |c: char| match c {
-                '\n' => "\\n".to_owned(),
-                '\t' => "\\t".to_owned(),
-                '\\' | '\'' => format!("\\{c}"),
-                c if is_hidden(c) => format!("\\u{:04x}", u32::from(c)),
-                c => c.to_string(),
-            };
-            format!("$'{}'", word.chars().map(written).collect::<String>())
-        }
+        // The form of bash and ksh for words with escapes.
+        _ => format!("$'{}'", word.chars().map(escape).collect::<String>()),
+    }
+}
+
+/// Returns whether a character is invisible or changes the order or look of others on a terminal.
+fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+fn escape(c: char) -> String {
+    match c {
+        '\n' => "\\n".to_owned(),
+        '\t' => "\\t".to_owned(),
+        '\\' | '\'' => format!("\\{c}"),
+        c if is_hidden(c) => format!("\\u{:04x}", u32::from(c)),
+        c => c.to_string(),
     }
 }
 
@@ -59,13 +62,13 @@ mod tests {
     }
 
     #[test]
-    fn words_are_quoted_where_a_shell_would_take_them_apart() {
+    fn words_are_quoted_for_a_shell() {
         let plain = words(&["grep", "-n", "a b", "$(id)", "it's", "", "src/*.rs"]);
         insta::assert_snapshot!(join_words(&plain), @r#"grep -n 'a b' '$(id)' "it's" '' 'src/*.rs'"#);
     }
 
     #[test]
-    fn what_can_not_be_seen_is_written_out() {
+    fn invisible_characters_are_escaped() {
         let hidden = words(&["a\nb\t'c'", "\x1b[2J", "x\u{202e}y", "\0"]);
         insta::assert_snapshot!(join_words(&hidden), @r"$'a\nb\t\'c\'' $'\u001b[2J' $'x\u202ey' $'\u0000'");
     }

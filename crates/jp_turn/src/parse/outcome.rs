@@ -33,7 +33,7 @@ pub(super) struct LegacyQuestion {
 }
 
 impl LegacyOutcome {
-    /// Reads an outcome; `None` where the value is anything else.
+    /// Reads an outcome; `None` if the value is anything else.
     pub(super) fn from_json(value: &Value) -> Option<Self> {
         let outcome = Self::deserialize(value).ok()?;
         match &outcome {

@@ -201,7 +201,7 @@ fn metadata_of_a_response_is_read() {
 }
 
 #[test]
-fn everything_else_is_text_as_it_is() {
+fn other_output_is_text() {
     for text in [
         "plain\ntext\n",
         " {\"content\": [{\"type\": \"te",
@@ -238,7 +238,7 @@ fn json_may_be_surrounded_by_white_space() {
 }
 
 #[test]
-fn nothing_is_said_to_be_nothing() {
+fn empty_output_is_reported() {
     for stdout in ["", "\n", "{\"content\": []}"] {
         let parsed = printed(stdout.as_bytes(), "", End::Exited(0));
         assert_eq!(
@@ -406,7 +406,7 @@ fn bytes_that_are_no_text_are_replaced_with_a_warning() {
 }
 
 #[test]
-fn gap_in_the_output_is_said_where_it_is() {
+fn gap_in_the_output_is_marked_at_its_place() {
     let mut stdout = BoundedOutput::at_most(10);
     stdout.push("1234é6789é2345".as_bytes());
     let parsed = parse_command_output(Captured {
@@ -424,7 +424,7 @@ fn gap_in_the_output_is_said_where_it_is() {
 }
 
 #[test]
-fn gap_in_what_counts_of_standard_error_is_an_error_too() {
+fn gap_in_used_stderr_is_an_error() {
     let parsed = |stdout: &str| {
         let mut stderr = BoundedOutput::at_most(10);
         stderr.push(b"1234567890123456");
@@ -463,7 +463,7 @@ fn output_with_a_gap_is_text_even_if_it_looks_whole() {
 }
 
 #[test]
-fn what_a_program_left_running_is_said() {
+fn held_output_is_reported() {
     let captured = Captured {
         stdout: "up".into(),
         stderr: "".into(),
@@ -478,7 +478,7 @@ fn what_a_program_left_running_is_said() {
 }
 
 #[test]
-fn formatted_text_does_not_change_what_the_content_is() {
+fn formatted_text_does_not_change_the_content() {
     let parsed = json(
         &json!({"content": [{"type": "resource", "resource": {"uri": "a:b", "text": "raw"}, "formatted": "F"}]}),
         0,

@@ -155,7 +155,7 @@ fn until_answered(
 }
 
 #[test]
-fn questions_are_asked_in_order_with_what_stands_before_each() {
+fn questions_are_asked_in_order_with_their_context() {
     let text = ContentBlock::text;
     let blocks = vec![
         text("a"),
@@ -243,7 +243,7 @@ fn answer_that_does_not_fit_is_asked_for_again() {
 }
 
 #[test]
-fn default_is_no_answer_where_nobody_can_be_asked() {
+fn default_is_not_used_without_a_terminal() {
     let question = || ContentBlock::question(question("one", boolean()).with_default(true));
     let (result, seen) = course(
         &tool(vec![]),
@@ -259,7 +259,7 @@ fn default_is_no_answer_where_nobody_can_be_asked() {
 }
 
 #[test]
-fn default_is_taken_where_the_model_gives_no_answer() {
+fn default_is_used_if_the_model_gives_no_answer() {
     let question = || ContentBlock::question(question("one", boolean()).with_default(true));
     let tool = tool(vec![("one", Answerer::Assistant)]);
     let (result, seen) = course(&tool, until_answered(vec![question()]), nobody, no_model);
@@ -284,7 +284,7 @@ fn question_without_an_answer_is_an_error_that_names_the_setting() {
 }
 
 #[test]
-fn configured_answer_is_given_unasked_if_it_fits() {
+fn valid_configured_answer_is_used_without_a_prompt() {
     let fixed = |answer: Value| tool(vec![("one", Answerer::Fixed(answer))]);
     let (result, seen) = course(
         &fixed(json!(true)),

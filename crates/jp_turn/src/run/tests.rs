@@ -96,7 +96,7 @@ fn course_of(provider: &str, replies: Vec<Reply>, cancel_after: Option<usize>) -
     course
 }
 
-/// Writes down what happens; nobody is there to ask.
+/// Logs events; there is no terminal to ask on.
 struct Witness<'a> {
     course: &'a mut Course,
     shown: Rc<Cell<usize>>,
@@ -203,7 +203,7 @@ fn length_limit_marks_the_last_run() {
 }
 
 #[test]
-fn lost_connection_keeps_what_was_shown() {
+fn lost_connection_keeps_the_shown_text() {
     insta::assert_snapshot!(lines(&[&chunk("half")]), @r#"
     Text("half")
     {"type":"chat_response","message":"half","incomplete":"connection lost: it ended before it was complete"}
@@ -261,7 +261,7 @@ fn answer_cut_off_after_a_call_leaves_the_call_out() {
 }
 
 #[test]
-fn interruption_keeps_what_was_shown() {
+fn interruption_keeps_the_shown_text() {
     let events = [reasoning("hm"), chunk("half")].concat();
     insta::assert_snapshot!(course(Reply::stream(&events).then_hang(), Some(2)).lines.join("\n"), @r#"
     Reasoning("hm")
@@ -481,7 +481,7 @@ fn usage_of_each_request_is_recorded() {
 }
 
 #[test]
-fn failure_in_a_later_round_leaves_what_came_before() {
+fn failure_in_a_later_round_keeps_earlier_events() {
     let replies = vec![
         answer(&[&calls(&[(0, "1", "read", "{}")])], "tool_calls"),
         Reply::json(500, "{}"),

@@ -85,9 +85,12 @@ impl Handles {
             ));
         }
         let session = Arc::new(Mutex::new(Session::new(start()?, None)));
+        // Lock the session before other calls can see it, so that they don't interact with it
+        // first.
         let mut taken = session.lock().unwrap_or_else(PoisonError::into_inner);
         live.gone.remove(&key);
         live.sessions.insert(key.clone(), Arc::clone(&session));
+        // Other handles must not wait for this interaction.
         drop(live);
         Ok(self.interact(&key, &session, &mut taken, interact))
     }
@@ -109,6 +112,7 @@ impl Handles {
                 ));
             }
         };
+        // This call may have waited for the lock while another one ended the process.
         if taken.is_over {
             return Err(format!(
                 "Another call has just ended the handle {handle:?} of `{tool}`."

@@ -36,7 +36,7 @@ const UNASKED: Duration = Duration::from_secs(1);
 /// The number of characters of an invalid line in an error.
 const MAX_SHOWN: usize = 500;
 
-/// The result of a call, and where the process stands after it.
+/// The result of a call, and the status of the process after it.
 type Settled = (ToolResponse, Status);
 
 /// One call.
@@ -55,6 +55,7 @@ impl Interaction<'_> {
         let Order { action, handle, .. } = self.order;
         let (handles, name) = (&self.toolbox.handles, &self.tool.name);
         if let Some(directory) = &self.toolbox.surroundings.handles {
+            // Processes of earlier turns become known when the first call needs them.
             handles.adopt(directory);
         }
         let result = match action {
@@ -96,15 +97,18 @@ impl Interaction<'_> {
     /// Returns where a process that stays is to have its pipes; the error is for the model.
     fn directory(&self) -> Result<PathBuf, String> {
         let (name, handles) = (&self.tool.name, &self.toolbox.surroundings.handles);
-        let is_plain =
-            |character: char| character.is_ascii_alphanumeric() || "_-".contains(character);
         match handles {
             _ if cfg!(not(unix)) => Err(format!(
                 "`{name}` has `keep = true`, which needs the named pipes of Unix."
             )),
-            _ if !name.chars().all(is_plain) => Err(format!(
-                "`{name}` has `keep = true`, so its name may only contain letters, digits, `_` and `-`."
-            )),
+            _ if !name
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "_-".contains(c)) =>
+            {
+                Err(format!(
+                    "`{name}` has `keep = true`, so its name may only contain letters, digits, `_` and `-`."
+                ))
+            }
             None => Err(format!(
                 "`{name}` has `keep = true`, but this conversation has no place to keep it."
             )),
@@ -121,6 +125,8 @@ impl Interaction<'_> {
     fn fetch(&self, session: &mut Session) -> Settled {
         match session.process.receive_ready() {
             Some(reply) => self.settle(session, reply),
+            // The last call timed out or was interrupted. Its answer comes first, so send nothing
+            // before it.
             None if session.process.is_owed() => {
                 let reply = self.await_reply(session);
                 self.settle(session, reply)
@@ -170,6 +176,7 @@ impl Interaction<'_> {
     /// Tells the process to end, gives it a moment to say something, and ends it.
     fn abort(&self, session: &mut Session) -> Settled {
         let process = &mut session.process;
+        // A line that the process wrote before is no answer to `abort`.
         _ = self.skip_unasked(process);
         let was_owed = process.is_owed();
         process.send(self.order.line(Payload::Arguments, &self.order.input));
@@ -257,7 +264,6 @@ impl Interaction<'_> {
         &self,
         response: &ToolResponse,
     ) -> Result<Map<String, Value>, Box<(Pending, ToolResponse)>> {
-        let unanswerable = |reason| Box::new((Pending::Person, ToolResponse::from_error(reason)));
         let asking = self.asking();
         let (mut held, mut left, mut told) = (Map::new(), Vec::new(), ShownBlocks::new(response));
         for (index, question) in asking.questions(response).map_err(unanswerable)? {
@@ -299,7 +305,7 @@ impl Interaction<'_> {
         )))
     }
 
-    /// Reads the response of a reply; the error is the result where there is none.
+    /// Reads the response of a reply; the error is the result of the call if there is none.
     fn read_response(
         &self,
         session: &mut Session,
@@ -382,13 +388,12 @@ impl Interaction<'_> {
         let mut answers = held.clone();
         for question in questions {
             let id = &question.id;
-            let missing = || {
+            let answer = given.get(id).ok_or_else(|| {
                 format!(
                     "The `input` has no answer to `{id}`. It needs: {}.",
                     ids.join(", ")
                 )
-            };
-            let answer = given.get(id).ok_or_else(missing)?;
+            })?;
             let fits = asking.check(question)?.check_answer(answer);
             fits.map_err(|faults| format!("The answer to `{id}` is invalid: {faults}"))?;
             answers.insert(id.clone(), answer.clone());
@@ -451,7 +456,12 @@ fn questions(response: &ToolResponse) -> impl Iterator<Item = &InputRequest> {
     })
 }
 
-/// Makes text of questions.
+/// Makes the result of a call whose questions can't be answered.
+fn unanswerable(reason: String) -> Box<(Pending, ToolResponse)> {
+    Box::new((Pending::Person, ToolResponse::from_error(reason)))
+}
+
+/// Turns questions into text, because models receive no question blocks.
 fn write_questions(mut response: ToolResponse) -> ToolResponse {
     for block in &mut response.content {
         if let ContentBlock::Question { question } = block {

@@ -116,6 +116,7 @@ impl NamedPipes {
     }
 
     fn start_in(command: &mut Command, directory: &Path) -> io::Result<(Supervisor, Self)> {
+        // Without a start time, a later turn could end another process that got the same id.
         if !Identity::is_supported() {
             let reason =
                 "this system has no `/proc`, which jp needs to find the process in a later turn";
@@ -267,28 +268,29 @@ impl NamedPipes {
 
     /// Shortens the file of stderr to its end if it is too long.
     fn trim_errors(&self) {
-        let trim = || -> io::Result<()> {
-            let mut errors = OpenOptions::new()
-                .append(true)
-                .open(self.directory.join(ERRORS))?;
-            for attempt in 1..=MAX_TRIMS {
-                let length = errors.metadata()?.len();
-                if length <= MAX_ERRORS_FILE {
-                    break;
-                }
-                let last = tail(&self.directory)?;
-                // Truncating loses what the process wrote since `tail`. If it never pauses, the
-                // file has to be truncated all the same.
-                if errors.metadata()?.len() == length || attempt == MAX_TRIMS {
-                    // The process opened the file for appending, so it continues at the new end.
-                    errors.set_len(0)?;
-                    errors.write_all(&last)?;
-                }
-            }
-            Ok(())
-        };
         // If it fails, the next call tries again.
-        _ = trim();
+        _ = self.try_to_trim_errors();
+    }
+
+    fn try_to_trim_errors(&self) -> io::Result<()> {
+        let mut errors = OpenOptions::new()
+            .append(true)
+            .open(self.directory.join(ERRORS))?;
+        for attempt in 1..=MAX_TRIMS {
+            let length = errors.metadata()?.len();
+            if length <= MAX_ERRORS_FILE {
+                break;
+            }
+            let last = tail(&self.directory)?;
+            // Truncating loses what the process wrote since `tail`, so try again if it wrote. If
+            // it never pauses, the file has to be truncated all the same.
+            if errors.metadata()?.len() == length || attempt == MAX_TRIMS {
+                // The process opened the file for appending, so it continues at the new end.
+                errors.set_len(0)?;
+                errors.write_all(&last)?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -298,7 +300,7 @@ fn open_both_ends(pipe: &Path) -> io::Result<File> {
 }
 
 fn make_pipes(directory: &Path) -> io::Result<()> {
-    // rustix has no `mkfifo` for every Unix, so run the program.
+    // rustix offers no call for this on every Unix, so run the program.
     let made = Command::new("mkfifo")
         .args(["-m", "600"])
         .args([INPUT, OUTPUT])

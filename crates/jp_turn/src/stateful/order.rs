@@ -21,14 +21,9 @@ impl Order {
     /// Reads arguments that match the offered schema. The input of `spawn` must match the tool's
     /// own parameters, too.
     pub(super) fn read(tool: &Tool, arguments: &Map<String, Value>) -> Result<Self, String> {
-        let word = |key: &str| {
-            arguments
-                .get(key)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-        };
-        let action = Action::from_name(word("action"))
-            .ok_or_else(|| format!("There is no action {:?}.", word("action")))?;
+        let name = text(arguments, "action");
+        let action =
+            Action::from_name(name).ok_or_else(|| format!("There is no action {name:?}."))?;
         let input = arguments
             .get("input")
             .and_then(Value::as_object)
@@ -43,12 +38,12 @@ impl Order {
         }
         Ok(Self {
             action,
-            handle: word("handle").to_owned(),
+            handle: text(arguments, "handle").to_owned(),
             input,
         })
     }
 
-    /// Shows the action, the handle, what runs and what is sent.
+    /// Makes the preview: the action, the handle, the command line and the input.
     pub(super) fn preview(
         &self,
         tool: &Tool,
@@ -89,6 +84,13 @@ impl Order {
         line.push('\n');
         line.into_bytes()
     }
+}
+
+fn text<'a>(arguments: &'a Map<String, Value>, key: &str) -> &'a str {
+    arguments
+        .get(key)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 /// The content of a line.

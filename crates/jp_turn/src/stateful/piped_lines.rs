@@ -72,6 +72,7 @@ fn read_lines(stdout: impl Read, to: &SyncSender<LineReply>) {
     let mut stdout = BufReader::new(stdout);
     loop {
         let mut line = Vec::new();
+        // One byte more than allowed shows that a line is too long.
         let mut limited = stdout.by_ref().take(MAX_LINE as u64 + 1);
         match limited.read_until(b'\n', &mut line) {
             Ok(0) | Err(_) => return,

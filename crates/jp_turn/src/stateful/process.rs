@@ -173,8 +173,10 @@ impl LineProcess {
 
     /// Ends the processes that don't outlive the turn, in the time that one takes.
     pub(super) fn end_with_turn(processes: impl IntoIterator<Item = Self>) {
-        let is_piped = |process: &Self| matches!(process.lines, LinePipes::Piped(_));
-        let mut processes: Vec<_> = processes.into_iter().filter(is_piped).collect();
+        let mut processes: Vec<_> = processes
+            .into_iter()
+            .filter(|process| matches!(process.lines, LinePipes::Piped(_)))
+            .collect();
         processes.iter_mut().for_each(Self::begin_end);
         Supervisor::end_all(processes.iter_mut().map(|process| &mut process.program));
     }

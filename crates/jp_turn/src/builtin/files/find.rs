@@ -158,6 +158,7 @@ impl<'a> Finding<'a> {
             return Err(self.refuse_link(name));
         }
         if is_absolute {
+            // An absolute target inside the workspace starts again at the root.
             self.opened.clear();
         }
         names

@@ -5,7 +5,7 @@ use std::{
     path::PathBuf,
 };
 
-use jp_conversation::{EventKind, Stream};
+use jp_conversation::{ChatRequest, EventKind, Stream, ToolCallResponse};
 use jp_resource::{Checksum, Payload, ResourceContent, Snapshot, uri};
 use jp_tool::StoredBlock;
 use serde_json::{Map, Value, json};
@@ -42,7 +42,7 @@ pub(crate) enum Extent {
 /// A file as a model last saw it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SeenFile {
-    /// Of all of the file's bytes.
+    /// The checksum of all its bytes.
     pub(crate) checksum: Checksum,
     /// True if the conversation holds all of them.
     is_whole: bool,
@@ -77,30 +77,11 @@ impl SeenFiles {
     /// Output of other tools does not count, because it may be only a part of a file or a changed
     /// form.
     pub(super) fn from_stream(stream: &Stream) -> Self {
-        let mut calls = HashMap::new();
-        let mut mentions = Vec::new();
-        for event in stream.events() {
-            match &event.kind {
-                // Some providers count calls from 1 in each turn, so a later call may reuse the id.
-                EventKind::ToolCallRequest(call) => match Builtin::from_name(&call.name) {
-                    Some(builtin) => _ = calls.insert(&call.id, builtin),
-                    None => _ = calls.remove(&call.id),
-                },
-                EventKind::ToolCallResponse(response) => {
-                    mentions.extend(
-                        calls
-                            .get(&response.id)
-                            .map(|builtin| (&event.kind, Some(*builtin))),
-                    );
-                }
-                kind => mentions.push((kind, None)),
-            }
-        }
         let mut sights: Vec<Sight> = Vec::new();
         let mut attached = HashSet::new();
-        for mention in mentions.into_iter().rev() {
+        for mention in find_mentions(stream).into_iter().rev() {
             match mention {
-                (EventKind::ChatRequest(request), _) => {
+                Mention::Request(request) => {
                     let newest = request
                         .resources
                         .iter()
@@ -108,11 +89,10 @@ impl SeenFiles {
                         .filter(|snapshot| attached.insert(&snapshot.uri));
                     sights.extend(newest.filter_map(Sight::from_snapshot));
                 }
-                (EventKind::ToolCallResponse(response), Some(builtin)) => {
+                Mention::Result(response, builtin) => {
                     let blocks = response.content.iter().rev();
                     sights.extend(blocks.filter_map(|block| Sight::from_block(block, builtin)));
                 }
-                _ => {}
             }
         }
         Self {
@@ -185,6 +165,34 @@ impl SeenFiles {
             _ => Ok(()),
         }
     }
+}
+
+/// An event that may mention files.
+enum Mention<'a> {
+    Request(&'a ChatRequest),
+    /// The result of a builtin tool.
+    Result(&'a ToolCallResponse, Builtin),
+}
+
+fn find_mentions(stream: &Stream) -> Vec<Mention<'_>> {
+    let mut calls = HashMap::new();
+    let mut mentions = Vec::new();
+    for event in stream.events() {
+        match &event.kind {
+            EventKind::ChatRequest(request) => mentions.push(Mention::Request(request)),
+            // Some providers count calls from 1 in each turn, so a later call may reuse the id.
+            EventKind::ToolCallRequest(call) => match Builtin::from_name(&call.name) {
+                Some(builtin) => _ = calls.insert(&call.id, builtin),
+                None => _ = calls.remove(&call.id),
+            },
+            EventKind::ToolCallResponse(response) => {
+                let builtin = calls.get(&response.id);
+                mentions.extend(builtin.map(|builtin| Mention::Result(response, *builtin)));
+            }
+            _ => {}
+        }
+    }
+    mentions
 }
 
 impl Sight {
@@ -277,16 +285,15 @@ fn read_mark(block: &StoredBlock) -> Option<Marked> {
         return None;
     };
     let file = meta.as_ref()?.get(FILE_MARK)?;
-    let path = |name: &str| file.get(name)?.as_str().map(str::to_owned);
     let checksum = match file.get("checksum")? {
         Value::Null => None,
         written => Some(written.as_str()?.parse().ok()?),
     };
     Some(Marked {
         file: FileState {
-            path: path("path")?,
+            path: file.get("path")?.as_str()?.to_owned(),
             checksum,
         },
-        from: path("from"),
+        from: file.get("from").and_then(Value::as_str).map(str::to_owned),
     })
 }

@@ -26,7 +26,7 @@ const MAX_TEMPORARY: usize = 100;
 pub(crate) struct Spot {
     /// The path from the root, with no link in it.
     pub(crate) path: PathBuf,
-    /// The kind of what was there.
+    /// The content when the path was followed.
     pub(crate) found: Found,
     /// The directory of the name. If it is missing, too, the innermost directory that exists.
     pub(super) parent: Dir,
@@ -34,14 +34,14 @@ pub(crate) struct Spot {
     pub(super) name: OsString,
 }
 
-/// The kind of what is at a place.
+/// The content of a place.
 #[derive(Debug)]
 pub(crate) enum Found {
     File,
     Directory(Dir),
     /// A link that was not followed.
     Link,
-    /// Something else, for example a pipe.
+    /// Something else, for example a pipe, in words.
     Special(&'static str),
     /// Nothing; some of the directories above it may be missing too.
     Nothing {
@@ -82,14 +82,14 @@ impl Spot {
     }
 
     /// Returns the error of an operation on the place.
-    pub(crate) fn cannot(&self, be: &str, error: &io::Error) -> String {
-        format!("{} can't be {be}: {error}.", self.display())
+    pub(crate) fn describe_error(&self, operation: &str, error: &io::Error) -> String {
+        format!("{} can't be {operation}: {error}.", self.display())
     }
 
     /// Opens the file.
     pub(crate) fn open(&self) -> Result<File, String> {
         self.check_file()?;
-        open(&self.parent, &self.name).map_err(|error| self.cannot("read", &error))
+        open(&self.parent, &self.name).map_err(|error| self.describe_error("read", &error))
     }
 
     /// Reads the file.
@@ -97,14 +97,15 @@ impl Spot {
         let file = self.open()?;
         let size = file
             .metadata()
-            .map_err(|error| self.cannot("read", &error))?
+            .map_err(|error| self.describe_error("read", &error))?
             .len();
         let mut bytes = Vec::new();
         if size <= MAX_BYTES {
             file.take(MAX_BYTES + 1)
                 .read_to_end(&mut bytes)
-                .map_err(|error| self.cannot("read", &error))?;
+                .map_err(|error| self.describe_error("read", &error))?;
         }
+        // The file may have grown since its size was read.
         let size = size.max(bytes.len() as u64);
         Ok(if size > MAX_BYTES {
             Content::TooLarge { size }
@@ -130,11 +131,11 @@ impl Spot {
         let permissions = self
             .open()?
             .metadata()
-            .map_err(|error| self.cannot("written", &error))?
+            .map_err(|error| self.describe_error("written", &error))?
             .permissions();
         let (name, mut file) = self
             .create_temporary()
-            .map_err(|error| self.cannot("written", &error))?;
+            .map_err(|error| self.describe_error("written", &error))?;
         // Set the permissions before writing, so that the new content is never readable by more
         // users than the old.
         let written = file
@@ -142,12 +143,12 @@ impl Spot {
             .and_then(|()| file.write_all(content));
         let placed = written
             .and_then(|()| file.sync_all())
-            .map_err(|error| self.cannot("written", &error))
+            .map_err(|error| self.describe_error("written", &error))
             .and_then(|()| {
                 self.check_unchanged(checksum)?;
                 self.parent
                     .rename(&name, &self.parent, &self.name)
-                    .map_err(|error| self.cannot("written", &error))
+                    .map_err(|error| self.describe_error("written", &error))
             });
         if placed.is_err() {
             // If this fails, too, the temporary file stays. The first error is the one to report.
@@ -162,7 +163,7 @@ impl Spot {
             io::ErrorKind::AlreadyExists => {
                 format!("{} was created in the meantime.", self.display())
             }
-            _ => self.cannot("written", &error),
+            _ => self.describe_error("written", &error),
         };
         let parent = self.create_parents().map_err(failed)?;
         let mut file = new_file(&parent, &self.name, &OpenOptions::new()).map_err(failed)?;
@@ -180,10 +181,10 @@ impl Spot {
             Found::Directory(_) => self.parent.remove_dir(&self.name),
             _ => self.parent.remove_file(&self.name),
         };
-        removed.map_err(|error| self.cannot("deleted", &error))
+        removed.map_err(|error| self.describe_error("deleted", &error))
     }
 
-    /// Moves the file to a place where nothing is.
+    /// Moves the file to an empty place.
     ///
     /// Creates a hard link and removes the old name. Unlike a rename, that never replaces a file
     /// that appeared meanwhile. If the file system has no hard links, the file is renamed.

@@ -70,7 +70,7 @@ impl Walk<'_> {
         }
         let directory = directory
             .try_clone()
-            .map_err(|error| start.cannot("read", &error))?;
+            .map_err(|error| start.describe_error("read", &error))?;
         let place = &self.files.place;
         let (rules, _) = IgnoreRules::above(&place.root.join(&start.path), place);
         let mut walking = Walking {
@@ -81,7 +81,7 @@ impl Walk<'_> {
         };
         walking
             .enter(directory, start.path.clone())
-            .map_err(|error| start.cannot("read", &error))?;
+            .map_err(|error| start.describe_error("read", &error))?;
         walking.run(visit);
         Ok(walking.unreadable)
     }
@@ -141,6 +141,7 @@ impl Walking<'_> {
             let entry = entry?;
             entries.push((entry.file_name(), entry.file_type()?));
         }
+        // The same directory gives the same result each time, whatever the order on disk is.
         entries.sort_unstable_by(|left, right| left.0.cmp(&right.0));
         let names = entries.iter().map(|(name, _)| name.as_os_str());
         let has_rules = self

@@ -111,7 +111,7 @@ impl Output {
     /// Takes what came.
     pub(super) fn take(&mut self) -> Shown {
         let kept = std::mem::replace(&mut self.kept, BoundedOutput::at_most(MAX_KEPT));
-        let (printed, left_out) = (kept.printed(), kept.left_out());
+        let (printed, left_out) = (kept.total_len(), kept.left_out());
         if left_out == 0 {
             return Shown {
                 text: plain_text(&kept.into_bytes()),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn prompt_is_no_part_of_the_text() {
+    fn prompt_is_not_part_of_the_text() {
         let mut output = output(b"a\r\n\x1e7:130\x1fb\x1e7:+\x1f");
         assert_eq!((output.prompts, output.last), (2, Some(Prompt::More)));
         assert!(output.ends_with_prompt);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_a_prompt_is_text() {
+    fn text_that_resembles_a_prompt_stays() {
         let mut output =
             output(b"\x1e7:$?\x1f \x1e8:0\x1f \x1e7:0 and no end, for longer than a mark can be");
         assert_eq!((output.prompts, output.last), (0, None));
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_a_terminal_shows_is_left() {
+    fn output_is_what_a_terminal_shows() {
         let written = b"10%\r20%\r\n\x1b[31mred\x1b[0m\tx\r\n\x1b]0;title\x07\xff\r\n";
         assert_eq!(output(written).take().text, "20%\nred\tx\n\u{fffd}\n");
     }

@@ -57,6 +57,7 @@ pub fn serve(input: impl BufRead + Send + 'static, mut output: impl Write) -> io
         is_cut: false,
         lines: 1,
     };
+    // The first prompt and everything before it are no answer to a request.
     session.await_prompt(START);
     session.output.take();
     while let Some(line) = session.next_request() {
@@ -186,6 +187,7 @@ impl ShellSession {
                 (key.bytes().to_vec(), 1, wait_time(input, WAIT_FOR_KEYS))
             }
         };
+        // Prompts that came before belong to earlier input.
         self.output.expect_prompt();
         self.lines = lines;
         self.terminal.enter(&bytes);

@@ -119,7 +119,7 @@ fn all_lines_of_a_text_have_run_when_the_prompt_is_back() {
 }
 
 #[test]
-fn program_is_given_what_it_reads() {
+fn program_receives_its_input() {
     let mut shell = Shell::spawn();
     let busy = "The prompt is not back: a program is running or waits for input.\n= running";
     assert_eq!(
@@ -137,7 +137,7 @@ fn program_is_given_what_it_reads() {
 }
 
 #[test]
-fn keys_reach_what_runs() {
+fn keys_reach_the_running_program() {
     let mut shell = Shell::spawn();
     let busy = "The prompt is not back: a program is running or waits for input.\n= running";
     assert_eq!(
@@ -198,7 +198,7 @@ fn burst_is_complete_without_colours() {
 }
 
 #[test]
-fn what_can_not_be_typed_is_refused() {
+fn input_that_can_not_be_typed_is_refused() {
     let mut shell = Shell::spawn();
     let refusals = [
         shell.enter(&"x".repeat(5000)),

@@ -9,7 +9,7 @@ use std::{
 
 use super::*;
 
-/// What is outside holds this, and nothing inside does.
+/// The content of files outside; no file inside contains it.
 const SECRET: &str = "what is outside";
 
 /// Makes a workspace with a place outside and links to it.
@@ -365,7 +365,7 @@ fn file_swapped_after_the_prompt_is_not_followed() {
 
 #[cfg(unix)]
 #[test]
-fn what_is_swapped_all_the_time_leads_nowhere_else() {
+fn constant_swaps_never_lead_outside() {
     // How many calls come through in a round is up to the scheduler: rounds go on until enough
     // have.
     const ROUNDS: usize = 50;
@@ -381,8 +381,8 @@ fn what_is_swapped_all_the_time_leads_nowhere_else() {
             workspace.path(&format!("{path}.aside")),
         );
         while !is_over.load(Relaxed) {
-            // Each step fails where a call has changed what it is about; a call may have made the
-            // directory anew.
+            // A step fails if a call has changed its file; a call may also have created the
+            // directory again.
             if aside.exists() {
                 _ = fs::remove_dir_all(&path);
                 _ = fs::rename(&aside, &path);
@@ -438,7 +438,7 @@ fn what_is_swapped_all_the_time_leads_nowhere_else() {
 
 #[cfg(unix)]
 #[test]
-fn what_is_swapped_for_a_link_inside_is_not_followed_either() {
+fn file_swapped_for_a_link_inside_is_not_followed() {
     let workspace = Workspace::new(&[("notes.txt", "notes"), (".env", SECRET)]);
     let mut plan = workspace
         .plan("read_file", &json!({"path": "notes.txt"}))

@@ -9,7 +9,7 @@ fn numbered(count: usize) -> String {
 }
 
 #[test]
-fn file_is_read_as_a_resource_that_says_what_was_seen() {
+fn read_file_returns_a_marked_resource() {
     let workspace = Workspace::new(&[("src/a b.rs", "fn main() {}\n")]);
     let called = workspace
         .call("read_file", &json!({"path": "src/a b.rs"}))
@@ -130,7 +130,7 @@ fn lines_up_to_an_end_without_a_newline_are_marked() {
 }
 
 #[test]
-fn what_is_no_ordinary_text_is_told_apart() {
+fn unreadable_paths_have_distinct_errors() {
     let workspace = Workspace::new(&[("empty.rs", "")]);
     workspace.write("logo.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR");
     fs::create_dir(workspace.path("src")).unwrap();
@@ -222,7 +222,7 @@ fn link_inside_is_followed_to_its_real_name() {
 }
 
 #[test]
-fn directory_is_listed_in_order_without_what_is_ignored() {
+fn directory_is_listed_without_ignored_entries() {
     let workspace = Workspace::new(&[
         ("b.rs", "12"),
         ("src/a.rs", "1"),

@@ -95,7 +95,7 @@ fn file_that_changed_since_it_was_read_is_not_written() {
 }
 
 #[test]
-fn file_that_the_model_wrote_itself_is_as_it_last_saw_it() {
+fn file_written_by_the_model_counts_as_seen() {
     let workspace = Workspace::new(&[]);
     let call = |name: &str, arguments: Value| workspace.call(name, &arguments).unwrap().response;
     let conversation = Conversation::default()
@@ -201,7 +201,7 @@ fn only_a_file_that_was_seen_whole_is_deleted() {
 }
 
 #[test]
-fn marks_say_what_became_of_a_file() {
+fn marks_record_the_state_of_a_file() {
     let workspace = Workspace::new(&[("a", "x"), ("seen", "y")]);
     workspace
         .call("read_file", &json!({"path": "seen"}))
@@ -244,7 +244,7 @@ fn newest_attached_snapshot_counts_as_seen() {
 }
 
 #[test]
-fn what_other_tools_say_does_not_count() {
+fn marks_of_other_tools_do_not_count() {
     let mark = files::mark("a.rs", Checksum::compute(b"old"));
     let block = ContentBlock::Text {
         text: "old".into(),

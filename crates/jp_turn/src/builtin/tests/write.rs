@@ -134,7 +134,7 @@ fn first_of_many_changed_places_are_shown() {
 }
 
 #[test]
-fn of_many_lines_that_changed_the_first_are_shown() {
+fn first_of_many_changed_lines_are_shown() {
     let workspace = Workspace::new(&[("a", &"x\n".repeat(20_000))]);
     let arguments = json!({"path": "a", "old": "x", "new": "y", "replace_all": true});
     let called = workspace.call("edit_file", &arguments).unwrap();
@@ -152,7 +152,7 @@ fn of_many_lines_that_changed_the_first_are_shown() {
 }
 
 #[test]
-fn what_was_shown_is_what_is_written_or_nothing() {
+fn only_the_previewed_change_is_written() {
     let workspace = Workspace::new(&[("a.rs", "one\n"), ("gone.rs", "one\n")]);
     let edit = |path: &str| {
         workspace
@@ -221,7 +221,7 @@ fn edit_changes_only_the_content() {
 }
 
 #[test]
-fn file_is_moved_to_where_nothing_is() {
+fn file_is_moved_to_a_free_path() {
     let workspace = Workspace::new(&[("a.rs", "x"), ("b.rs", "y"), ("d/c", "")]);
     let called = workspace
         .call("move_file", &json!({"path": "a.rs", "to": "new/a.rs"}))
