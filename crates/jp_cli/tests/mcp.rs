@@ -210,7 +210,8 @@ fn list_that_is_cut_is_shown_as_far_as_it_goes() {
         .jp(&["mcp", "resources", "loop"])
         .succeeded();
     assert_eq!(run.stdout.lines().count(), 1 + 8);
-    let warning = "warning: the MCP server `loop`: only the first 8 are shown because it returned the cursor";
+    let warning =
+        "warning: the MCP server `loop`: only the first 8 are shown because it returned the cursor";
     assert_starts(&run.stderr, warning);
 }
 

@@ -399,7 +399,7 @@ mod tests {
         let whole = stream(kinds.clone());
         let whole = thread(&whole).messages;
         for length in [1, 3, 4] {
-            let part = stream(kinds[..length].to_vec());
+            let part = stream(&kinds[..length]);
             let part = thread(&part).messages;
             assert_eq!(part[..], whole[..part.len()]);
         }

@@ -208,7 +208,7 @@ mod tests {
     }
 
     fn words(kinds: &[EventKind]) -> Vec<String> {
-        let stream = stream(kinds.to_vec());
+        let stream = stream(kinds);
         let thread = view::thread(&stream);
         let words = thread.messages.iter().filter_map(|message| match message {
             Message::User { request, .. } => Some(request.content.clone()),
@@ -333,13 +333,13 @@ mod tests {
             changed("c", None),
             asked("four", vec![]),
         ];
-        let whole = stream(kinds.to_vec());
+        let whole = stream(&kinds);
         let whole = view::thread(&whole).messages;
         for length in 1..kinds.len() {
             if matches!(kinds[length - 1], EventKind::ToolCallRequest(_)) {
                 continue;
             }
-            let part = stream(kinds[..length].to_vec());
+            let part = stream(&kinds[..length]);
             let part = view::thread(&part).messages;
             assert_eq!(part[..], whole[..part.len()]);
         }
