@@ -533,7 +533,7 @@ fn exclude_by_path_outside_the_workspace_warns_that_it_counts_once() {
     );
     assert_eq!(names(&sandbox.json("resource ls")), ["a.md"]);
     let run = sandbox.run("q --new -a ~/outside -a !*.key what?");
-    assert_lacks(&run.stderr, "this command alone");
+    assert_lacks(&run.stderr, "applies to this command only");
 }
 
 #[test]

@@ -736,9 +736,9 @@ fn what_a_walk_would_leave_out_is_refused() {
         ),
         (
             "sub/.aws/credentials",
-            "its name is that of a file that holds secrets",
+            "files of this name contain secrets",
         ),
-        ("harmless", "its name is that of a file that holds secrets"),
+        ("harmless", "files of this name contain secrets"),
         ("key", "it is a private key"),
         ("to-key", "it is a private key"),
         (".git/config", "it belongs to version control or to jp"),
