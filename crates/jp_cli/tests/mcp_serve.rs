@@ -734,10 +734,7 @@ fn what_a_walk_would_leave_out_is_refused() {
             ".env",
             "files of this name contain secrets; the user can attach it with `jp attachment add`",
         ),
-        (
-            "sub/.aws/credentials",
-            "files of this name contain secrets",
-        ),
+        ("sub/.aws/credentials", "files of this name contain secrets"),
         ("harmless", "files of this name contain secrets"),
         ("key", "it is a private key"),
         ("to-key", "it is a private key"),
