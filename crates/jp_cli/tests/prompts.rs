@@ -844,7 +844,7 @@ fn scenes() -> Vec<Vec<Scene>> {
             "greet",
             greet("cyd"),
             &[(RUN, "w\n"), ("Why not?", "she is asleep\n")],
-            "says: she is asleep",
+            ": she is asleep",
         )],
         vec![(
             "greet",
