@@ -116,14 +116,14 @@ fn known_content_is_not_sent_whole_again() {
     let results = results(&server);
     let attached = testing::last_message(&server);
     let shown = |text: &str| text.replace(&uri, "URI");
-    insta::assert_snapshot!(shown(&results[0]), @"URI has not changed. Its content, sha256 11e58fdb0f21, stands in the attachments of turn 1.");
-    insta::assert_snapshot!(shown(&results[1]), @"URI#L5-20: lines 5-20 are lines 5-20 of what stands in the attachments of turn 1, sha256 11e58fdb0f21.");
+    insta::assert_snapshot!(shown(&results[0]), @"URI has not changed. Its content, sha256 11e58fdb0f21, is in the attachments of turn 1.");
+    insta::assert_snapshot!(shown(&results[1]), @"URI#L5-20: lines 5-20 are lines 5-20 of the content in the attachments of turn 1, sha256 11e58fdb0f21.");
     assert_eq!(
         results[2],
         format!("```rs (a.rs)\n{}```\n", lines("line", 60))
     );
     insta::assert_snapshot!(shown(&results[3]), @r"
-    URI has changed. This is what changed from the version that stands in the result of call 1 of turn 4 (`read_file`, call_1), sha256 11e58fdb0f21, to sha256 8b4a48fcbde8:
+    URI has changed. These are the changes from the version in the result of call 1 of turn 4 (`read_file`, call_1), sha256 11e58fdb0f21, to sha256 8b4a48fcbde8:
     ```diff
     @@ -27,7 +27,7 @@
      line 27 of a file that is longer than a reference
@@ -139,7 +139,7 @@ fn known_content_is_not_sent_whole_again() {
     insta::assert_snapshot!(shown(&attached), @r#"
     six
     <resource uri="URI" name="a.rs" mimeType="text/x-rust">
-    URI has not changed. Its content, sha256 8b4a48fcbde8, is what stands in the result of call 1 of turn 4 (`read_file`, call_1), sha256 11e58fdb0f21, with the changes that stand in the result of call 1 of turn 5 (`read_file`, call_1).
+    URI has not changed. Its content, sha256 8b4a48fcbde8, is the version in the result of call 1 of turn 4 (`read_file`, call_1), sha256 11e58fdb0f21, with the changes in the result of call 1 of turn 5 (`read_file`, call_1).
     </resource>
     "#);
 
@@ -343,7 +343,7 @@ fn only_resources_of_local_tools_are_deduplicated() {
     sandbox.run("q --new -a a.txt look");
     let results = results(&server);
     assert!(
-        results[0].ends_with("stands in the attachments of turn 1."),
+        results[0].ends_with("is in the attachments of turn 1."),
         "{results:?}"
     );
     let fenced = sandbox.read("~/fenced.txt");
@@ -479,7 +479,7 @@ fn picture_that_is_attached_again_is_a_reference() {
         assert_eq!(last.matches("iVBORw0KGgr///").count(), 1, "{name}: {last}");
         let newest = requests[1].last().unwrap().to_string();
         assert!(
-            newest.contains("stands in the attachments of turn 1."),
+            newest.contains("is in the attachments of turn 1."),
             "{name}: {newest}"
         );
     }

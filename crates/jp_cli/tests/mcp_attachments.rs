@@ -498,7 +498,7 @@ fn change_of_a_resource_is_told() {
     );
     has(&sandbox, "docs", &json!({}));
     asked(&sandbox, &["four"]).succeeded();
-    assert_contains(last_message(&server), "is gone from its source");
+    assert_contains(last_message(&server), "no longer exists at its source");
     assert_eq!(reads(&sandbox, "docs").len(), 4);
 }
 

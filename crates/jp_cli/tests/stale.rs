@@ -98,13 +98,13 @@ fn each_new_state_of_a_file_is_announced_once() {
     let run = asked(&sandbox, "five");
     assert_contains(
         last_message(&server),
-        "is again as it was when it was attached in turn 1.",
+        "is back to the version that was attached in turn 1.",
     );
     assert_contains(&run.stderr, "README.md is the same as in turn 1 again");
 
     fs::remove_file(sandbox.path("README.md")).unwrap();
     let run = asked(&sandbox, "six");
-    assert_contains(last_message(&server), "is gone from its source");
+    assert_contains(last_message(&server), "no longer exists at its source");
     assert_contains(&run.stderr, "README.md is gone; jp tells the model.");
     assert_eq!(notifications(&sandbox)[2]["now"], Value::Null);
     asked(&sandbox, "seven");
@@ -411,7 +411,7 @@ fn page_that_cannot_be_compared_is_a_warning() {
 
     shows(Reply::json(404, "{}"));
     asked(&sandbox, "five");
-    assert_contains(last_message(&server), "is gone from its source");
+    assert_contains(last_message(&server), "no longer exists at its source");
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn file_that_a_tool_returned_is_a_reference_where_it_is_attached_later() {
     sandbox.run("q -a a.txt nine");
     let message = last_message(&server);
     assert_contains(&message, "has not changed. Its content");
-    assert_contains(&message, "stands in the result of call 1 of turn 1");
+    assert_contains(&message, "is in the result of call 1 of turn 1");
 }
 
 /// A file that is attached on its own and with its directory.

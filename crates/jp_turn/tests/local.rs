@@ -558,7 +558,7 @@ fn shortened_result_is_read_to_its_end() {
         "{cut}"
     );
     assert!(cut.contains(&format!(
-        "… 20000 bytes are left out here; `read_more` with uri \"{uri}\" and offset 5000"
+        "… 20000 bytes are left out here; call `read_more` with uri \"{uri}\" and offset 5000"
     )));
     assert!(
         shown(1).starts_with("line 0500\n") && shown(1).ends_with("; continue at offset 14872.]"),

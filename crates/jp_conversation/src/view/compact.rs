@@ -170,13 +170,13 @@ fn left_out_line(block: &StoredBlock) -> Option<String> {
         }
         StoredBlock::Resource { resource, .. } => {
             format!(
-                "{}; the same call shows what is there now",
+                "{}; repeat the call to see the current content",
                 describe(resource)
             )
         }
         StoredBlock::Image(media) | StoredBlock::Audio(media) => {
             format!(
-                "{}, {bytes} bytes; the same call may show it again",
+                "{}, {bytes} bytes; repeating the call may show it again",
                 one_line(&media.mime_type)
             )
         }
@@ -248,13 +248,13 @@ fn summary_text(compacted: Compacted<'_>, covered: &[Message<'_>]) -> String {
     // Turns keep their numbers, because references use them. In a fork they are counted again.
     let turn = compacted.summarised;
     let heading =
-        format!("Summary of this conversation up to turn {turn}, which is not repeated here:");
+        format!("Summary of this conversation up to turn {turn}, which replaces those turns:");
     let mut text = format!("{heading}\n\n{}\n", compacted.summary.trim());
     let resources = newest_versions(covered);
     if resources.is_empty() {
         return text;
     }
-    text.push_str("\nResources of those turns, whose content is not repeated either; read or ask for those that are needed:\n\n");
+    text.push_str("\nResources from those turns. Their content is left out, too; read or request what you need:\n\n");
     for resource in resources.iter().take(MOST_NAMED) {
         let label = resource
             .name
@@ -529,11 +529,11 @@ mod tests {
             .filter_map(inline_text)
             .collect();
         insta::assert_snapshot!(shown, @r#"
-        [Left out to shorten this conversation: file:///p/a.txt, text/plain, 1000 bytes, checksum a9624812017c; the same call shows what is there now.]
+        [Left out to shorten this conversation: file:///p/a.txt, text/plain, 1000 bytes, checksum a9624812017c; repeat the call to see the current content.]
         [Left out to shorten this conversation: text, 1000 bytes; `read_more` with uri "jp://blob/a9624812017c6dd737a0aae88b51e267a80410a42c1f911d480046074230b55d" shows it again.]
         [Left out to shorten this conversation: text, 1000 bytes; `read_more` with uri "jp://blob/a9624812017c6dd737a0aae88b51e267a80410a42c1f911d480046074230b55d" shows it again.]
         [Left out to shorten this conversation: text, 1000 bytes; `read_more` with uri "jp://blob/a9624812017c6dd737a0aae88b51e267a80410a42c1f911d480046074230b55d" shows it again.]
-        [Left out to shorten this conversation: image/png, 5000 bytes; the same call may show it again.]
+        [Left out to shorten this conversation: image/png, 5000 bytes; repeating the call may show it again.]
         "#);
         let is_compacted = |delivery: &Delivery| *delivery == Delivery::Compacted;
         assert_eq!(
@@ -570,11 +570,11 @@ mod tests {
         let before = thread(&pending);
         assert_eq!(before.messages.len(), 1);
         insta::assert_snapshot!(words(&before)[0], @r"
-        Summary of this conversation up to turn 2, which is not repeated here:
+        Summary of this conversation up to turn 2, which replaces those turns:
 
         All is well.
 
-        Resources of those turns, whose content is not repeated either; read or ask for those that are needed:
+        Resources from those turns. Their content is left out, too; read or request what you need:
 
         - file:///p/b.txt, text/plain, 1 bytes, checksum 3e23e8160039
         - file:///p/a.txt, text/plain, 3 bytes, checksum 11507a0e2f5e
@@ -631,7 +631,7 @@ mod tests {
         assert_eq!(words(&thread(&two)).len(), 1);
         assert!(
             words(&thread(&two))[0]
-                .ends_with("up to turn 3, which is not repeated here:\n\nsecond\n\nquestion 4")
+                .ends_with("up to turn 3, which replaces those turns:\n\nsecond\n\nquestion 4")
         );
         let kept = two.kept_by_fork(1);
         let fork = Stream::from_events(

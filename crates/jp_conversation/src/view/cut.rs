@@ -167,7 +167,7 @@ pub(super) fn note_for_left_out(block: &StoredBlock) -> Option<StoredBlock> {
     let (mime_type, bytes) = Shown::read_mark(block).and_then(|_| describe_binary(block))?;
     let label = match block {
         ContentBlock::Resource { resource, .. } => resource_label(resource),
-        _ => "What the tool returned".to_owned(),
+        _ => "Part of the result".to_owned(),
     };
     Some(ContentBlock::text(format!(
         "[{label} is not shown: {mime_type}, {bytes} bytes, over the limit for a tool result. Request a smaller version or a part of it. The user can raise `max_output_bytes` for this tool, or attach the file.]\n"
@@ -191,7 +191,7 @@ pub(super) fn shown_bytes(block: &StoredBlock) -> u64 {
 
 fn cut_line(left_out: usize, checksum: Checksum, offset: usize) -> String {
     format!(
-        "… {left_out} bytes are left out here; `read_more` with uri \"jp://blob/{checksum}\" and offset {offset} reads on …\n"
+        "… {left_out} bytes are left out here; call `read_more` with uri \"jp://blob/{checksum}\" and offset {offset} to continue …\n"
     )
 }
 
@@ -279,7 +279,7 @@ mod tests {
         line 0000
         line 0001
         line 0002
-        … 1940 bytes are left out here; `read_more` with uri "jp://blob/3687c5d6189e4854287b43cba131a88d2e156c8976d0359d60055da525a84330" and offset 30 reads on …
+        … 1940 bytes are left out here; call `read_more` with uri "jp://blob/3687c5d6189e4854287b43cba131a88d2e156c8976d0359d60055da525a84330" and offset 30 to continue …
         line 0197
         line 0198
         line 0199
@@ -352,7 +352,7 @@ mod tests {
         }
         insta::assert_snapshot!(notes.concat(), @r"
         [a.png (file:///w/a.png) is not shown: image/png, 5 bytes, over the limit for a tool result. Request a smaller version or a part of it. The user can raise `max_output_bytes` for this tool, or attach the file.]
-        [What the tool returned is not shown: audio/wav, 3 bytes, over the limit for a tool result. Request a smaller version or a part of it. The user can raise `max_output_bytes` for this tool, or attach the file.]
+        [Part of the result is not shown: audio/wav, 3 bytes, over the limit for a tool result. Request a smaller version or a part of it. The user can raise `max_output_bytes` for this tool, or attach the file.]
         ");
         assert_eq!(note_for_left_out(&marked("text", 0, 0)), None);
     }

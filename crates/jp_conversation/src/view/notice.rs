@@ -69,11 +69,11 @@ fn sentence(notification: &Notification, shown: &NotedPlaces<'_>) -> String {
     let place = shown.place(uri, *checksum);
     let Some(now) = now else {
         let before = place.map_or_else(String::new, |place| format!(", which {place},"));
-        return format!("{name}{before} is gone from its source.");
+        return format!("{name}{before} no longer exists at its source.");
     };
     match (place, shown.place(uri, *now)) {
-        (_, Some(same)) => format!("{name} is again as it was when it {same}."),
-        (_, None) if now == checksum => format!("{name} is again as it was before."),
+        (_, Some(same)) => format!("{name} is back to the version that {same}."),
+        (_, None) if now == checksum => format!("{name} is back to an earlier version."),
         (Some(place), None) => {
             format!("{name} has changed since it {place}. The content above is out of date.")
         }
@@ -255,9 +255,9 @@ mod tests {
         ---
         three
 
-        Note by jp: README.md (file:///w/README.md) is again as it was when it was attached in turn 1.
+        Note by jp: README.md (file:///w/README.md) is back to the version that was attached in turn 1.
         ---
-        Note by jp: README.md (file:///w/README.md), which was attached in turn 1, is gone from its source.
+        Note by jp: README.md (file:///w/README.md), which was attached in turn 1, no longer exists at its source.
         ");
     }
 
@@ -274,7 +274,7 @@ mod tests {
     fn note_names_the_turn_of_a_restored_version() {
         let words = words_after_a_read("b", "a");
         assert!(
-            words[2].ends_with("is again as it was when it was attached in turn 1."),
+            words[2].ends_with("is back to the version that was attached in turn 1."),
             "{words:?}"
         );
     }
@@ -294,7 +294,7 @@ mod tests {
         ---
         two
 
-        Note by jp: README.md (file:///w/README.md) is gone from its source.
+        Note by jp: README.md (file:///w/README.md) no longer exists at its source.
         ");
     }
 

@@ -25,16 +25,16 @@ pub(super) enum Stands {
 pub(super) fn reference(snapshot: &Snapshot, at: &Place, stands: &Stands, is_back: bool) -> String {
     let (uri, checksum) = (one_line(&snapshot.uri), at.checksum.short());
     let relation = if is_back {
-        "is as it was before"
+        "is back to an earlier version"
     } else {
         "has not changed"
     };
     let said = match stands {
-        Stands::Lines | Stands::Otherwise => format!("stands {at}"),
-        Stands::Parts => format!("stands in parts {at}"),
+        Stands::Lines | Stands::Otherwise => format!("is {at}"),
+        Stands::Parts => format!("appears in parts {at}"),
         Stands::Diff(base) => {
             let old = base.checksum.short();
-            format!("is what stands {base}, sha256 {old}, with the changes that stand {at}")
+            format!("is the version {base}, sha256 {old}, with the changes {at}")
         }
     };
     format!("{uri} {relation}. Its content, sha256 {checksum}, {said}.")
@@ -44,7 +44,7 @@ pub(super) fn reference(snapshot: &Snapshot, at: &Place, stands: &Stands, is_bac
 pub(super) fn lines(snapshot: &Snapshot, KnownLines { ours, at, theirs }: &KnownLines) -> String {
     let (uri, checksum) = (one_line(&snapshot.uri), at.checksum.short());
     let are = if ours.first == ours.last { "is" } else { "are" };
-    format!("{uri}: {ours} {are} {theirs} of what stands {at}, sha256 {checksum}.")
+    format!("{uri}: {ours} {are} {theirs} of the content {at}, sha256 {checksum}.")
 }
 
 /// Refers to the visible lines of a resource, with the other lines between them.
@@ -56,7 +56,7 @@ pub(super) fn parts(snapshot: &Snapshot, parts: &[Part<'_>]) -> String {
             Part::Known(KnownLines { ours, at, theirs }) => {
                 let checksum = at.checksum.short();
                 format!(
-                    "{} {theirs} of what stands {at}, sha256 {checksum}.\n",
+                    "{} {theirs} of the content {at}, sha256 {checksum}.\n",
                     are(*ours)
                 )
             }
@@ -101,7 +101,7 @@ pub(super) fn diff(snapshot: &Snapshot, checksum: Checksum, base: &Place, diff: 
     );
     let block = fence_block(Some("diff"), diff);
     format!(
-        "{uri} has changed. This is what changed from the version that stands {base}, sha256 {old}, to sha256 {new}:\n{block}"
+        "{uri} has changed. These are the changes from the version {base}, sha256 {old}, to sha256 {new}:\n{block}"
     )
 }
 
@@ -113,12 +113,12 @@ pub(super) fn tombstone(snapshot: &Snapshot, newer: Option<&Place>) -> String {
     );
     match newer {
         Some(newer) if newer.checksum == snapshot.blob_ref().checksum => {
-            format!("{uri}, sha256 {old}, is left out here: the same content stands {newer}.")
+            format!("{uri}, sha256 {old}, is left out here: the same content is {newer}.")
         }
         Some(newer) => {
             let new = newer.checksum.short();
             format!(
-                "{uri}, sha256 {old}, is left out here: a newer version, sha256 {new}, stands {newer}."
+                "{uri}, sha256 {old}, is left out here: a newer version, sha256 {new}, is {newer}."
             )
         }
         None => format!("{uri}, sha256 {old}, is left out here: it is outdated."),

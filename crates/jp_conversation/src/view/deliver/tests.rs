@@ -209,7 +209,7 @@ fn same_content_becomes_a_reference_wherever_it_is_from() {
         .ask(&[("file:///w/a.rs", &text)]);
     assert_eq!(script.names(), ["full", "reference"]);
     let texts = script.texts();
-    insta::assert_snapshot!(texts[1], @"file:///w/a.rs has not changed. Its content, sha256 f0ec80428480, stands in the result of call 1 of turn 1 (`read`, c1).");
+    insta::assert_snapshot!(texts[1], @"file:///w/a.rs has not changed. Its content, sha256 f0ec80428480, is in the result of call 1 of turn 1 (`read`, c1).");
 }
 
 #[test]
@@ -269,8 +269,8 @@ fn lines_inside_visible_content_become_a_reference_to_them() {
     let script = script.read("file:///w/a.rs#L10-40", &part(&text, 10, 40));
     assert_eq!(script.names(), ["full", "lines", "lines", "full"]);
     insta::assert_snapshot!(script.texts()[1..3].join("\n"), @r"
-    file:///w/a.rs#L10-40: lines 10-40 are lines 10-40 of what stands in the attachments of turn 1, sha256 6ddf6e8b01de.
-    file:///w/a.rs#L52-92: lines 52-92 are lines 50-90 of what stands in the attachments of turn 1, sha256 6ddf6e8b01de.
+    file:///w/a.rs#L10-40: lines 10-40 are lines 10-40 of the content in the attachments of turn 1, sha256 6ddf6e8b01de.
+    file:///w/a.rs#L52-92: lines 52-92 are lines 50-90 of the content in the attachments of turn 1, sha256 6ddf6e8b01de.
     ");
 }
 
@@ -286,7 +286,7 @@ fn lines_that_go_beyond_visible_ones_are_sent_without_those() {
     let texts = script.texts();
     insta::assert_snapshot!(texts[1].replace(&part(&text, 62, 79), "…\n"), @r"
     file:///w/a.rs#L20-80, in parts:
-    Lines 20-60 are lines 20-60 of what stands in the result of call 1 of turn 1 (`read`, c1), sha256 d9dc0f0e7445.
+    Lines 20-60 are lines 20-60 of the content in the result of call 1 of turn 1 (`read`, c1), sha256 d9dc0f0e7445.
     Lines 61-80 are:
     ```rs
     line 61 of the file
@@ -296,7 +296,7 @@ fn lines_that_go_beyond_visible_ones_are_sent_without_those() {
     ");
     assert!(
         texts[2].contains(
-            "lines 61-75 are lines 61-75 of what stands in the result of call 2 of turn 1"
+            "lines 61-75 are lines 61-75 of the content in the result of call 2 of turn 1"
         ),
         "{}",
         texts[2]
@@ -311,12 +311,12 @@ fn lines_that_go_beyond_visible_ones_are_sent_without_those() {
     ```rs
     new
     ```
-    Lines 2-30 are lines 1-29 of what stands in the result of call 1 of turn 1 (`read`, c1), sha256 d9dc0f0e7445.
+    Lines 2-30 are lines 1-29 of the content in the result of call 1 of turn 1 (`read`, c1), sha256 d9dc0f0e7445.
     Line 31 is:
     ```rs
     line 30 of the file, changed
     ```
-    Lines 32-61 are lines 31-60 of what stands in the result of call 1 of turn 1 (`read`, c1), sha256 d9dc0f0e7445.
+    Lines 32-61 are lines 31-60 of the content in the result of call 1 of turn 1 (`read`, c1), sha256 d9dc0f0e7445.
     Lines 62-101 are:
     ```rs
     line 61 of the file
@@ -335,7 +335,7 @@ fn content_that_stands_in_parts_is_referred_to_before_it_is_sent_whole() {
     let script = again(again(again(script)));
     assert_eq!(script.names(), ["full", "lines", "reference", "full"]);
     assert!(
-        script.texts()[2].contains("stands in parts in the result of call 2 of turn 1"),
+        script.texts()[2].contains("appears in parts in the result of call 2 of turn 1"),
         "{}",
         script.texts()[2]
     );
@@ -349,7 +349,7 @@ fn changed_content_becomes_a_diff_against_what_stands_whole() {
         .read("file:///w/a.rs", &new);
     assert_eq!(script.names(), ["full", "diff"]);
     insta::assert_snapshot!(script.texts()[1], @r"
-    file:///w/a.rs has changed. This is what changed from the version that stands in the attachments of turn 1, sha256 d9dc0f0e7445, to sha256 9bde2d542b6f:
+    file:///w/a.rs has changed. These are the changes from the version in the attachments of turn 1, sha256 d9dc0f0e7445, to sha256 9bde2d542b6f:
     ```diff
     @@ -27,7 +27,7 @@
      line 27 of the file
@@ -367,7 +367,7 @@ fn changed_content_becomes_a_diff_against_what_stands_whole() {
     assert_eq!(script.names(), ["full", "diff", "lines"]);
     assert!(
         script.texts()[2]
-            .contains("Lines 32-60 are lines 32-60 of what stands in the attachments of turn 1")
+            .contains("Lines 32-60 are lines 32-60 of the content in the attachments of turn 1")
     );
     let again = Script {
         kinds: script.kinds[..3].to_vec(),
@@ -375,11 +375,11 @@ fn changed_content_becomes_a_diff_against_what_stands_whole() {
     }
     .read("file:///w/a.rs", &new);
     assert_eq!(again.names(), ["full", "diff", "reference"]);
-    insta::assert_snapshot!(again.texts()[2], @"file:///w/a.rs has not changed. Its content, sha256 9bde2d542b6f, is what stands in the attachments of turn 1, sha256 d9dc0f0e7445, with the changes that stand in the result of call 1 of turn 1 (`read`, c1).");
+    insta::assert_snapshot!(again.texts()[2], @"file:///w/a.rs has not changed. Its content, sha256 9bde2d542b6f, is the version in the attachments of turn 1, sha256 d9dc0f0e7445, with the changes in the result of call 1 of turn 1 (`read`, c1).");
     let script = script.read("file:///w/a.rs", &file(60, &[]));
     assert_eq!(script.names()[3], "reference");
     assert!(
-        script.texts()[3].contains("is as it was before"),
+        script.texts()[3].contains("is back to an earlier version"),
         "{}",
         script.texts()[3]
     );
@@ -630,7 +630,7 @@ fn superseded_snapshot_gives_way_to_a_line_from_the_decision_on() {
         .ask(&[("file:///w/a.rs", &old)]);
     // What comes after the decision is not part of it.
     assert_eq!(script.names(), ["tombstone", "full", "full"]);
-    insta::assert_snapshot!(script.texts()[0], @"file:///w/a.rs, sha256 d64bdfde276a, is left out here: a newer version, sha256 9ed50e66663f, stands in the attachments of turn 2.");
+    insta::assert_snapshot!(script.texts()[0], @"file:///w/a.rs, sha256 d64bdfde276a, is left out here: a newer version, sha256 9ed50e66663f, is in the attachments of turn 2.");
     let keep = Policy {
         superseded: SupersededPolicy::Keep,
         ..Policy::default()
@@ -745,7 +745,7 @@ fn dropped_version_stays_dropped_without_its_successor() {
     let script = ask(script, 3).event(drop_of("a:b", &version(2)));
     assert_eq!(script.names(), ["tombstone", "tombstone", "full"]);
     assert!(
-        script.texts()[0].ends_with("stands in the attachments of turn 3."),
+        script.texts()[0].ends_with("is in the attachments of turn 3."),
         "{}",
         script.texts()[0]
     );
@@ -780,7 +780,7 @@ fn version_that_is_the_newest_again_is_not_called_a_newer_one() {
     let script = ask(script, 1).event(drop_of("a:b", &version(2)));
     assert_eq!(script.names(), ["tombstone", "tombstone", "full"]);
     assert!(
-        script.texts()[0].contains("the same content stands in the attachments of turn 3"),
+        script.texts()[0].contains("the same content is in the attachments of turn 3"),
         "{}",
         script.texts()[0]
     );
@@ -861,7 +861,7 @@ fn lines_that_moved_out_of_a_range_are_not_said_to_be_gone() {
         .read("a:b#L10-60", &part(&new, 10, 60));
     assert_eq!(script.names(), ["full", "lines"]);
     assert!(
-        script.texts()[1].contains("Lines 17-60 are lines 12-55 of what stands"),
+        script.texts()[1].contains("Lines 17-60 are lines 12-55 of the content"),
         "{}",
         script.texts()[1]
     );

@@ -78,7 +78,7 @@ fn version_stays_while_no_more_than_head_and_tail_of_a_newer_one_are_visible() {
     let script = script.get(3, As::Text).supersede();
     assert_eq!(script.names(), ["tombstone", "tombstone", "full"]);
     assert!(
-        script.texts()[0].contains("stands in the result of call 1 of turn 2"),
+        script.texts()[0].contains("is in the result of call 1 of turn 2"),
         "{}",
         script.texts()[0]
     );
@@ -93,7 +93,7 @@ fn newest_version_of_which_all_is_visible_is_the_one_that_replaces() {
         .supersede();
     assert_eq!(script.names(), ["tombstone", "full", "full"]);
     assert!(
-        script.texts()[0].contains("stands in the result of call 2 of turn 1"),
+        script.texts()[0].contains("is in the result of call 2 of turn 1"),
         "{}",
         script.texts()[0]
     );
@@ -108,7 +108,7 @@ fn result_that_is_cut_replaces_where_it_refers_to_what_stands_whole() {
         .supersede();
     assert_eq!(script.names(), ["full", "tombstone", "reference"]);
     assert!(
-        script.texts()[1].contains("stands in the result of call 1 of turn 1"),
+        script.texts()[1].contains("is in the result of call 1 of turn 1"),
         "{}",
         script.texts()[1]
     );
