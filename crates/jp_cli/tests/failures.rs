@@ -399,7 +399,7 @@ fn image_that_a_model_cannot_take_is_reported_to_both_sides() {
     let run = sandbox.jp("q -m ollama/m -a logo.png 'What is it?'");
     let run = run
         .failed(1)
-        .says(["logo.png is not shown: this model does not take image/png"]);
+        .says(["logo.png is not shown: this model does not accept image/png"]);
     let (note, error) = (run.stderr.find("is not shown"), run.stderr.find("error:"));
     assert!(
         note < error,
@@ -411,6 +411,6 @@ fn image_that_a_model_cannot_take_is_reported_to_both_sides() {
     let content = request["messages"][0]["content"].as_str().unwrap();
     assert_contains(
         content,
-        "[not shown: this model does not take image/png; 12 bytes]",
+        "[not shown: this model does not accept image/png; 12 bytes]",
     );
 }

@@ -259,14 +259,14 @@ fn every_kind_of_block_is_shown_once() {
     insta::assert_snapshot!(results[0], @r#"
     A text.
     [a result of `peer_many_blocks` is in the next message: image/png; 70 bytes]
-    [a result of `peer_many_blocks` is not shown: this model does not take audio/wav; 44 bytes]
+    [a result of `peer_many_blocks` is not shown: this model does not accept audio/wav; 44 bytes]
     ```(note:one)
     The first note.
     ```
     ```(note:both)
     Both of them.
     ```
-    [note:both is not shown: this model does not take application/octet-stream; 6 bytes]
+    [note:both is not shown: this model does not accept application/octet-stream; 6 bytes]
     {"count":8}
     Warnings about this result:
     - content block 7 was skipped: unknown block type `hologram`

@@ -132,7 +132,7 @@ fn image_goes_to_a_model_that_takes_it_or_a_note_says_why_not() {
             .flat_map(|setting| ["-c", setting])
             .collect();
         let query = [&["query", "--new", "-a", "shot.png", "See?"], &setting[..]].concat();
-        let note = "shot.png is not shown: this model does not take image/png";
+        let note = "shot.png is not shown: this model does not accept image/png";
 
         let explained = sandbox.run(&[&query[..], &["--explain"]].concat());
         assert_eq!(
@@ -176,7 +176,7 @@ fn model_without_tools_is_warned_of_only_if_a_tool_was_switched_on() {
     ] {
         let lacks = ["-c", "providers.llm.llamacpp.models.m.tools=false"];
         let query = [&["query", "--new", "Hi"], &lacks[..], flags].concat();
-        let warning = "warning: the list of tools is left out: this model takes none\n";
+        let warning = "warning: the list of tools is left out: this model does not support tools\n";
         for more in [&[][..], &["--explain"]] {
             let run = sandbox.run(&[&query[..], more].concat());
             assert_eq!(

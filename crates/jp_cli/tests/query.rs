@@ -226,7 +226,7 @@ fn silent_server_is_given_up_after_the_idle_timeout() {
             "query --new -c providers.llm.llamacpp.idle_timeout_secs=1 what?",
             1,
         )
-        .says(["nothing came for 1 s"]);
+        .says(["no data arrived for 1 s"]);
     assert_eq!(run.stdout, "Well,\n");
 }
 

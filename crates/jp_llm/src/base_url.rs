@@ -30,7 +30,7 @@ impl BaseUrl {
             return Err(refuse(START));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(refuse("it holds credentials"));
+            return Err(refuse("it contains credentials"));
         }
         if url.query().is_some() || url.fragment().is_some() {
             return Err(refuse("it has a query or a fragment"));
@@ -170,7 +170,7 @@ mod tests {
         use `127.0.0.1:8080` as base_url: it does not start with http:// or https://
         use `ftp://host` as base_url: it does not start with http:// or https://
         use `http://host/?key=1` as base_url: it has a query or a fragment
-        use `host` as base_url: it holds credentials
+        use `host` as base_url: it contains credentials
         "#);
     }
 }

@@ -88,13 +88,13 @@ pub enum Fault {
     #[error("the connection broke")]
     Broken(#[source] Box<dyn StdError + Send + Sync>),
     /// Nothing came for too long.
-    #[error("nothing came for {} s", .limit.as_secs_f64())]
+    #[error("no data arrived for {} s", .limit.as_secs_f64())]
     Idle {
         /// The time that was waited.
         limit: Duration,
     },
     /// No more of the request could be sent for too long.
-    #[error("no more of the request could be sent for {} s, after {taken} of its {len} bytes", .limit.as_secs_f64())]
+    #[error("sending the request stalled for {} s, after {taken} of its {len} bytes", .limit.as_secs_f64())]
     NotTaken {
         /// The time that was waited.
         limit: Duration,
@@ -110,7 +110,7 @@ pub enum Fault {
         limit: u64,
     },
     /// A part of the stream can't be read.
-    #[error("it holds what is no part of an answer: {excerpt}")]
+    #[error("it contains invalid data: {excerpt}")]
     Malformed {
         /// The beginning of the part, on one line.
         excerpt: String,
@@ -126,7 +126,9 @@ pub enum Fault {
         excerpt: String,
     },
     /// It is compressed.
-    #[error("it is compressed ({encoding}), which was not asked for: a proxy may do that")]
+    #[error(
+        "it is compressed ({encoding}), although jp did not request that; a proxy may have compressed it"
+    )]
     Compressed {
         /// The encoding that the server names.
         encoding: String,

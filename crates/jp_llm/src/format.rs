@@ -247,9 +247,11 @@ mod tests {
             let (first, notes) = told(format, 1);
             assert_eq!(
                 notes,
-                ["the schema is left out: this model takes none, it is told of it in words"]
+                [
+                    "the schema is left out: this model does not support schemas, so the message describes it"
+                ]
             );
-            let words = r#"Is it?\n\nAnswer with one JSON document and nothing around it. It must fit this JSON Schema:\n{\"type\":\"boolean\"}"#;
+            let words = r#"Is it?\n\nAnswer with one JSON document and nothing else. It must match this JSON Schema:\n{\"type\":\"boolean\"}"#;
             assert_eq!(first.matches("boolean").count(), 1, "{format:?}: {first}");
             let (history, _) = first
                 .split_once(words)
@@ -379,7 +381,8 @@ mod tests {
                 encode(format, "p/m", kinds, capabilities, tools)
             };
             let (with_none, _) = encoded(&[], true);
-            let note = "the list of tools is left out: this model takes none".to_owned();
+            let note =
+                "the list of tools is left out: this model does not support tools".to_owned();
             assert_eq!(
                 encoded(&tools, false),
                 (with_none, vec![note]),

@@ -85,7 +85,7 @@ pub struct Note {
     pub turn: usize,
     /// Its label: a resource's name or URI, a tool's result, or another part of a request.
     pub subject: String,
-    /// The reason: `this model does not take image/png`.
+    /// The reason: `this model does not accept image/png`.
     pub reason: String,
     /// Its size, if it is content.
     pub bytes: Option<u64>,
@@ -122,7 +122,7 @@ impl<'a> Request<'a> {
         if self.tools.is_empty() || self.capabilities.tools {
             return (self, None);
         }
-        let note = Note::without_tools(self.newest_turn(), "this model takes none");
+        let note = Note::without_tools(self.newest_turn(), "this model does not support tools");
         (Self { tools: &[], ..self }, Some(note))
     }
 
@@ -134,7 +134,7 @@ impl<'a> Request<'a> {
             Note::left_out(
                 turn,
                 "the schema",
-                "this model takes none, it is told of it in words",
+                "this model does not support schemas, so the message describes it",
             )
         })
     }
@@ -162,7 +162,7 @@ impl Capabilities {
     /// They depend on the message alone, so that they don't change when it is history.
     pub(crate) fn words<'a>(self, request: &'a ChatRequest) -> Cow<'a, str> {
         const ANSWER: &str =
-            "Answer with one JSON document and nothing around it. It must fit this JSON Schema:\n";
+            "Answer with one JSON document and nothing else. It must match this JSON Schema:\n";
         let words = request.content.as_str();
         match &request.schema {
             Some(schema) if !self.schema => {

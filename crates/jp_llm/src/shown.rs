@@ -42,12 +42,12 @@ pub(crate) struct Binary<'a> {
 impl Binary<'_> {
     /// Returns why a model whose capabilities lack this is not shown it.
     pub(crate) fn why_not_taken(&self) -> String {
-        format!("this model does not take {}", self.mime)
+        format!("this model does not accept {}", self.mime)
     }
 
     /// Returns why it is not shown in the results of a model that takes text there.
     pub(crate) fn why_not_in_results(&self) -> String {
-        format!("results of tools are text, this is {}", self.mime)
+        format!("tool results can only contain text, not {}", self.mime)
     }
 
     /// Notes that the model is not shown this attachment, and returns the text that stands for it.

@@ -148,7 +148,7 @@ impl Summary {
                 self.cut_off = Some("the length limit was reached")
             }
             StreamEvent::Finish(FinishReason::ContentFilter) => {
-                self.cut_off = Some("it was held back by the provider's content filter");
+                self.cut_off = Some("it was blocked by the provider's content filter");
             }
             StreamEvent::Reasoning(_) | StreamEvent::EndPart(_) | StreamEvent::Finish(_) => {}
         }

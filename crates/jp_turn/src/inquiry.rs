@@ -242,7 +242,7 @@ impl ModelReply {
                 self.cut_off = Some("the length limit was reached".to_owned());
             }
             StreamEvent::Finish(FinishReason::ContentFilter) => {
-                self.cut_off = Some("it was held back by the provider's content filter".to_owned());
+                self.cut_off = Some("it was blocked by the provider's content filter".to_owned());
             }
             StreamEvent::Reasoning(_) | StreamEvent::EndPart(_) | StreamEvent::Finish(_) => {}
         }

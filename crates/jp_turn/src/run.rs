@@ -87,7 +87,7 @@ fn describe_cut(outcome: &Outcome) -> Option<String> {
         } => Some("length limit reached".to_owned()),
         Outcome::Done {
             finish: FinishReason::ContentFilter,
-        } => Some("held back by the provider's content filter".to_owned()),
+        } => Some("blocked by the provider's content filter".to_owned()),
         Outcome::Done { .. } => None,
         Outcome::Failed(Error::Stream { fault, .. }) => Some(match fault {
             Fault::Truncated | Fault::Broken(_) | Fault::Idle { .. } => {

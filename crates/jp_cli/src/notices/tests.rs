@@ -81,7 +81,7 @@ fn each() -> Vec<Notice> {
             note: Note {
                 turn: 1,
                 subject: "photo.png".to_owned(),
-                reason: "this model does not take image/png".to_owned(),
+                reason: "this model does not accept image/png".to_owned(),
                 bytes: Some(12),
             },
         },
@@ -277,7 +277,7 @@ fn each_notice_has_words() {
     Warning request_too_long
       the request has about 1,234,567 tokens, but the model accepts at most 4,096
     Warning not_shown
-      photo.png is not shown: this model does not take image/png (12 bytes)
+      photo.png is not shown: this model does not accept image/png (12 bytes)
     Warning more_not_shown
       1,200 more are not shown; `jp resource ls` lists all attached content
     Detail superseded_left_out

@@ -364,12 +364,14 @@ impl AnthropicEncoder<'_> {
             }
             _ => None,
         };
-        let form = form.ok_or_else(|| format!("this model does not take {mime}"))?;
+        let form = form.ok_or_else(|| format!("this model does not accept {mime}"))?;
         match place {
             // Results with `is_error` take text only; the API refuses the request otherwise.
-            Place::FailedResult => Err(format!("results of failed tools are text, this is {mime}")),
+            Place::FailedResult => Err(format!(
+                "results of failed tools can only contain text, not {mime}"
+            )),
             Place::Result if !self.capabilities.binary_results => {
-                Err(format!("results of tools are text, this is {mime}"))
+                Err(format!("tool results can only contain text, not {mime}"))
             }
             Place::Message | Place::Result => Ok(form),
         }
@@ -465,7 +467,7 @@ impl AnthropicEncoder<'_> {
                 write_image(mime, bytes, content.json)?;
                 return Ok(content.json.end()?);
             }
-            Ok(BinaryBlock::Pdf) => "it is no image".to_owned(),
+            Ok(BinaryBlock::Pdf) => "it is not an image".to_owned(),
             Err(reason) => reason,
         };
         let subject = result_of(result.call);

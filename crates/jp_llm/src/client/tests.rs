@@ -349,7 +349,7 @@ fn stream_that_breaks_after_a_word_is_an_error_that_keeps_the_word() {
         ),
         (
             Reply::stream(&(half.clone() + "data: \u{1b}[31mgarbage\n\n")),
-            "read the answer of llamacpp at URL: it holds what is no part of an answer: [31mgarbage",
+            "read the answer of llamacpp at URL: it contains invalid data: [31mgarbage",
         ),
     ] {
         let (exchange, received) = play(vec![reply], unchanged);
@@ -412,7 +412,7 @@ fn compressed_answer_is_not_asked_for_again() {
     let (exchange, received) = play(vec![page], unchanged);
     assert_eq!(
         exchange.error,
-        "read the answer of llamacpp at URL: it is compressed (gzip), which was not asked for: a proxy may do that"
+        "read the answer of llamacpp at URL: it is compressed (gzip), although jp did not request that; a proxy may have compressed it"
     );
     assert_eq!(received.len(), 1);
 }
@@ -440,7 +440,7 @@ fn silence_ends_the_answer_at_any_point() {
         let (exchange, received) = play(vec![reply], limits);
         assert_eq!(
             exchange.error,
-            format!("read the answer of llamacpp at URL: nothing came for {seconds} s")
+            format!("read the answer of llamacpp at URL: no data arrived for {seconds} s")
         );
         assert_eq!((exchange.words.as_str(), received.len()), (words, 1));
     }
@@ -455,7 +455,7 @@ fn silence_counts_from_what_the_server_took_last() {
     });
     assert_eq!(
         exchange.error,
-        "read the answer of llamacpp at URL: nothing came for 2 s"
+        "read the answer of llamacpp at URL: no data arrived for 2 s"
     );
     assert!(
         begin.elapsed() < 2 * limit,
@@ -509,7 +509,7 @@ fn slow_upload_is_told_from_one_that_stands_still() {
     });
     // Nobody accepts this one; the system takes a little of it.
     let error = with_causes(&send_to(&listener, Duration::from_millis(200)).unwrap_err());
-    let told = "no more of the request could be sent for 0.2 s, after ";
+    let told = "sending the request stalled for 0.2 s, after ";
     assert!(
         error.contains(told) && error.ends_with(" of its 67108864 bytes"),
         "{error}"

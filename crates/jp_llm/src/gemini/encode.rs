@@ -81,7 +81,7 @@ pub fn encode(
         open: None,
     };
     if drops_tools(request, generation) {
-        let reason = "this model takes no tools beside a schema";
+        let reason = "this model does not support tools together with a schema";
         encoder
             .notes
             .push(Note::without_tools(request.newest_turn(), reason));

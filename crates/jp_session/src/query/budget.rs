@@ -219,6 +219,6 @@ pub(crate) fn mark_note(note: &Note, thread: &Thread<'_>, turns: &mut [TurnRow])
     // A note without a length is about something else than content, such as tools.
     for block in rows.filter(|block| note.bytes.is_some() && block.uri.as_ref() == Some(uri)) {
         block.tokens = view::tokens(note.to_string().len() as u64);
-        (block.delivery, block.reason) = ("note", "the model does not take it".into());
+        (block.delivery, block.reason) = ("note", "the model does not accept it".into());
     }
 }

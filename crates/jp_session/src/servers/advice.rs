@@ -184,7 +184,7 @@ fn status_hint(status: &HttpStatus, server: &str) -> Option<String> {
             None => format!("set {url} to the address that it redirects to."),
         },
         429 => "it limits the number of requests; try again later.".to_owned(),
-        500.. => "the server has a problem of its own; try again later.".to_owned(),
+        500.. => "the server reports an internal error; try again later.".to_owned(),
         _ => return None,
     })
 }

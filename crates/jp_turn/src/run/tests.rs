@@ -211,7 +211,7 @@ fn lost_connection_keeps_the_shown_text() {
     "#);
     insta::assert_snapshot!(course(Reply::stream(&chunk("half")).then_hang(), None).lines.join("\n"), @r#"
     Text("half")
-    {"type":"chat_response","message":"half","incomplete":"connection lost: nothing came for 0.05 s"}
+    {"type":"chat_response","message":"half","incomplete":"connection lost: no data arrived for 0.05 s"}
     = failed to read the answer of llamacpp at URL
     "#);
     insta::assert_snapshot!(lines(&[&chunk("half"), "data: {\"error\":{\"message\":\"gone\"}}\n\n"]), @r#"

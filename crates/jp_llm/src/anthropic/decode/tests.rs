@@ -163,11 +163,11 @@ fn error_in_the_stream_ends_it() {
             r#"{"error":{"type":"api_error","message":"oops"}}"#,
             "500: the server says: oops",
         ),
-        ("<html>", "it holds what is no part of an answer: <html>"),
-        ("[1]", "it holds what is no part of an answer: [1]"),
+        ("<html>", "it contains invalid data: <html>"),
+        ("[1]", "it contains invalid data: [1]"),
         (
             r#"{"type":"content_block_delta","delta":7}"#,
-            r#"it holds what is no part of an answer: {"type":"content_block_delta","delta":7}"#,
+            r#"it contains invalid data: {"type":"content_block_delta","delta":7}"#,
         ),
     ] {
         let stream = text("half") + &event(error) + &stop("end_turn");

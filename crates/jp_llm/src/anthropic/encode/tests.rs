@@ -169,23 +169,23 @@ fn binary_content_is_shown_to_models_that_take_it() {
       {"type":"document","title":"dir/logo.png","context":"URI: file:///dir/logo.png\nMIME type: image/png","source":{"type":"content","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw=="}}]}}
       {"type":"document","title":"photo","context":"URI: file:///photo\nMIME type: Image/JPEG; q=1","source":{"type":"content","content":[{"type":"image","source":{"type":"base64","media_type":"image/jpeg","data":"/9g="}}]}}
       {"type":"document","title":"dir/spec.pdf","context":"URI: file:///dir/spec.pdf\nMIME type: application/pdf","source":{"type":"base64","media_type":"application/pdf","data":"JVBERi0="}}
-      {"type":"text","text":"<resource uri=\"file:///scan.tiff\" name=\"scan.tiff\" mimeType=\"image/tiff\">[not shown: this model does not take image/tiff; 4 bytes]</resource>"}
-      {"type":"text","text":"<resource uri=\"x:unknown\">[not shown: this model does not take application/octet-stream; 1 bytes]</resource>"}
+      {"type":"text","text":"<resource uri=\"file:///scan.tiff\" name=\"scan.tiff\" mimeType=\"image/tiff\">[not shown: this model does not accept image/tiff; 4 bytes]</resource>"}
+      {"type":"text","text":"<resource uri=\"x:unknown\">[not shown: this model does not accept application/octet-stream; 1 bytes]</resource>"}
     "#);
     insta::assert_snapshot!(messages(vec![request("", resources())], TEXT_ONLY), @r#"
     user
-      {"type":"text","text":"<resource uri=\"file:///dir/logo.png\" name=\"dir/logo.png\" mimeType=\"image/png\">[not shown: this model does not take image/png; 4 bytes]</resource>"}
-      {"type":"text","text":"<resource uri=\"file:///photo\" name=\"photo\" mimeType=\"Image/JPEG; q=1\">[not shown: this model does not take image/jpeg; 2 bytes]</resource>"}
-      {"type":"text","text":"<resource uri=\"file:///dir/spec.pdf\" name=\"dir/spec.pdf\" mimeType=\"application/pdf\">[not shown: this model does not take application/pdf; 5 bytes]</resource>"}
-      {"type":"text","text":"<resource uri=\"file:///scan.tiff\" name=\"scan.tiff\" mimeType=\"image/tiff\">[not shown: this model does not take image/tiff; 4 bytes]</resource>"}
-      {"type":"text","text":"<resource uri=\"x:unknown\">[not shown: this model does not take application/octet-stream; 1 bytes]</resource>"}
+      {"type":"text","text":"<resource uri=\"file:///dir/logo.png\" name=\"dir/logo.png\" mimeType=\"image/png\">[not shown: this model does not accept image/png; 4 bytes]</resource>"}
+      {"type":"text","text":"<resource uri=\"file:///photo\" name=\"photo\" mimeType=\"Image/JPEG; q=1\">[not shown: this model does not accept image/jpeg; 2 bytes]</resource>"}
+      {"type":"text","text":"<resource uri=\"file:///dir/spec.pdf\" name=\"dir/spec.pdf\" mimeType=\"application/pdf\">[not shown: this model does not accept application/pdf; 5 bytes]</resource>"}
+      {"type":"text","text":"<resource uri=\"file:///scan.tiff\" name=\"scan.tiff\" mimeType=\"image/tiff\">[not shown: this model does not accept image/tiff; 4 bytes]</resource>"}
+      {"type":"text","text":"<resource uri=\"x:unknown\">[not shown: this model does not accept application/octet-stream; 1 bytes]</resource>"}
     "#);
     insta::assert_snapshot!(encoded(vec![request("See.", resources())], TEXT_ONLY).1.join("\n"), @r#"
-    dir/logo.png is not shown: this model does not take image/png (4 bytes)
-    photo is not shown: this model does not take image/jpeg (2 bytes)
-    dir/spec.pdf is not shown: this model does not take application/pdf (5 bytes)
-    scan.tiff is not shown: this model does not take image/tiff (4 bytes)
-    x:unknown is not shown: this model does not take application/octet-stream (1 bytes)
+    dir/logo.png is not shown: this model does not accept image/png (4 bytes)
+    photo is not shown: this model does not accept image/jpeg (2 bytes)
+    dir/spec.pdf is not shown: this model does not accept application/pdf (5 bytes)
+    scan.tiff is not shown: this model does not accept image/tiff (4 bytes)
+    x:unknown is not shown: this model does not accept application/octet-stream (1 bytes)
     "#);
 }
 
@@ -222,7 +222,7 @@ fn results_of_a_round_share_a_message_with_the_next_words() {
       {"type":"tool_use","id":"f_2","name":"read","input":{"z":"\"","a":1}}
       {"type":"tool_use","id":"3","name":"read","input":{"z":"\"","a":1}}
     user
-      {"type":"tool_result","tool_use_id":"1","content":[{"type":"text","text":"Found:"},{"type":"document","title":"file:///a.rs#L1-2","context":"URI: file:///a.rs#L1-2\nMIME type: text/rust","source":{"type":"text","media_type":"text/plain","data":"a\nb\n"}},{"type":"document","title":"a.png","context":"URI: file:///a.png\nMIME type: image/png","source":{"type":"content","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw=="}}]}},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw=="}},{"type":"text","text":"[a result of `read` is not shown: this model does not take audio/wav; 4 bytes]"},{"type":"text","text":"Sure?"}]}
+      {"type":"tool_result","tool_use_id":"1","content":[{"type":"text","text":"Found:"},{"type":"document","title":"file:///a.rs#L1-2","context":"URI: file:///a.rs#L1-2\nMIME type: text/rust","source":{"type":"text","media_type":"text/plain","data":"a\nb\n"}},{"type":"document","title":"a.png","context":"URI: file:///a.png\nMIME type: image/png","source":{"type":"content","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw=="}}]}},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw=="}},{"type":"text","text":"[a result of `read` is not shown: this model does not accept audio/wav; 4 bytes]"},{"type":"text","text":"Sure?"}]}
       {"type":"tool_result","tool_use_id":"f_2"}
       {"type":"tool_result","tool_use_id":"3","content":[{"type":"text","text":"No result: the call was interrupted before the tool answered."}]}
       {"type":"text","text":"Go on"}
@@ -233,9 +233,9 @@ fn results_of_a_round_share_a_message_with_the_next_words() {
         ..ALL
     };
     insta::assert_snapshot!(encoded(kinds, capabilities).1.join("\n"), @r#"
-    a.png is not shown: results of tools are text, this is image/png (4 bytes)
-    a result of `read` is not shown: results of tools are text, this is image/png (4 bytes)
-    a result of `read` is not shown: this model does not take audio/wav (4 bytes)
+    a.png is not shown: tool results can only contain text, not image/png (4 bytes)
+    a result of `read` is not shown: tool results can only contain text, not image/png (4 bytes)
+    a result of `read` is not shown: this model does not accept audio/wav (4 bytes)
     "#);
 }
 
@@ -266,7 +266,7 @@ fn failed_results_are_text() {
       {"type":"tool_use","id":"1","name":"read","input":{"z":"\"","a":1}}
       {"type":"tool_use","id":"2","name":"read","input":{"z":"\"","a":1}}
     user
-      {"type":"tool_result","tool_use_id":"1","content":[{"type":"text","text":"no \"such\" file"},{"type":"text","text":"```rs (file:///a.rs)\na\n```\n"},{"type":"text","text":"<resource uri=\"file:///a.png\" name=\"a.png\" mimeType=\"image/png\">[not shown: results of failed tools are text, this is image/png; 4 bytes]</resource>"},{"type":"text","text":"[a result of `read` is not shown: results of failed tools are text, this is image/png; 4 bytes]"}],"is_error":true}
+      {"type":"tool_result","tool_use_id":"1","content":[{"type":"text","text":"no \"such\" file"},{"type":"text","text":"```rs (file:///a.rs)\na\n```\n"},{"type":"text","text":"<resource uri=\"file:///a.png\" name=\"a.png\" mimeType=\"image/png\">[not shown: results of failed tools can only contain text, not image/png; 4 bytes]</resource>"},{"type":"text","text":"[a result of `read` is not shown: results of failed tools can only contain text, not image/png; 4 bytes]"}],"is_error":true}
       {"type":"tool_result","tool_use_id":"2","content":[{"type":"text","text":"The tool failed without a message."}],"is_error":true}
     "#);
 }

@@ -188,8 +188,8 @@ fn error_in_the_stream_ends_it() {
             r#"{"error":{"type":"odd"}}"#,
             r#"the server says: {"type":"odd"}"#,
         ),
-        ("<html>", "it holds what is no part of an answer: <html>"),
-        ("[1]", "it holds what is no part of an answer: [1]"),
+        ("<html>", "it contains invalid data: <html>"),
+        ("[1]", "it contains invalid data: [1]"),
     ] {
         let stream = format!("{begun}data: {error}\n\ndata: [DONE]\n\n");
         assert_eq!(outline(&stream), ["text half", message]);

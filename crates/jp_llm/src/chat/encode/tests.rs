@@ -86,14 +86,14 @@ fn binary_content_is_shown_to_models_that_take_it() {
         ]
     };
     let (_, notes) = encoded(vec![request("See.", resources())], TEXT_ONLY);
-    insta::assert_snapshot!(messages(vec![request("See.", resources())], ALL), @r#"{"role":"user","content":[{"type":"text","text":"See."},{"type":"text","text":"<resource uri=\"file:///dir/logo.png\" name=\"dir/logo.png\" mimeType=\"image/png\">[the next part of this message]</resource>"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}},{"type":"text","text":"<resource uri=\"file:///photo\" name=\"photo\" mimeType=\"Image/JPEG; q=1\">[the next part of this message]</resource>"},{"type":"image_url","image_url":{"url":"data:image/jpeg;base64,/9g="}},{"type":"text","text":"<resource uri=\"file:///dir/spec.pdf\" name=\"dir/spec.pdf\" mimeType=\"application/pdf\">[the next part of this message]</resource>"},{"type":"file","file":{"filename":"spec.pdf","file_data":"data:application/pdf;base64,JVBERi0="}},{"type":"text","text":"<resource uri=\"file:///scan.tiff\" name=\"scan.tiff\" mimeType=\"image/tiff\">[not shown: this model does not take image/tiff; 4 bytes]</resource>"},{"type":"text","text":"<resource uri=\"x:unknown\">[not shown: this model does not take application/octet-stream; 1 bytes]</resource>"},{"type":"text","text":"<resource uri=\"file:///a.svg\" mimeType=\"image/svg+xml\" endsWithNewline=\"false\">\n<svg/>\n</resource>"}]}"#);
-    insta::assert_snapshot!(messages(vec![request("See.", resources())], TEXT_ONLY), @r#"{"role":"user","content":[{"type":"text","text":"See."},{"type":"text","text":"<resource uri=\"file:///dir/logo.png\" name=\"dir/logo.png\" mimeType=\"image/png\">[not shown: this model does not take image/png; 4 bytes]</resource>"},{"type":"text","text":"<resource uri=\"file:///photo\" name=\"photo\" mimeType=\"Image/JPEG; q=1\">[not shown: this model does not take image/jpeg; 2 bytes]</resource>"},{"type":"text","text":"<resource uri=\"file:///dir/spec.pdf\" name=\"dir/spec.pdf\" mimeType=\"application/pdf\">[not shown: this model does not take application/pdf; 5 bytes]</resource>"},{"type":"text","text":"<resource uri=\"file:///scan.tiff\" name=\"scan.tiff\" mimeType=\"image/tiff\">[not shown: this model does not take image/tiff; 4 bytes]</resource>"},{"type":"text","text":"<resource uri=\"x:unknown\">[not shown: this model does not take application/octet-stream; 1 bytes]</resource>"},{"type":"text","text":"<resource uri=\"file:///a.svg\" mimeType=\"image/svg+xml\" endsWithNewline=\"false\">\n<svg/>\n</resource>"}]}"#);
+    insta::assert_snapshot!(messages(vec![request("See.", resources())], ALL), @r#"{"role":"user","content":[{"type":"text","text":"See."},{"type":"text","text":"<resource uri=\"file:///dir/logo.png\" name=\"dir/logo.png\" mimeType=\"image/png\">[the next part of this message]</resource>"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}},{"type":"text","text":"<resource uri=\"file:///photo\" name=\"photo\" mimeType=\"Image/JPEG; q=1\">[the next part of this message]</resource>"},{"type":"image_url","image_url":{"url":"data:image/jpeg;base64,/9g="}},{"type":"text","text":"<resource uri=\"file:///dir/spec.pdf\" name=\"dir/spec.pdf\" mimeType=\"application/pdf\">[the next part of this message]</resource>"},{"type":"file","file":{"filename":"spec.pdf","file_data":"data:application/pdf;base64,JVBERi0="}},{"type":"text","text":"<resource uri=\"file:///scan.tiff\" name=\"scan.tiff\" mimeType=\"image/tiff\">[not shown: this model does not accept image/tiff; 4 bytes]</resource>"},{"type":"text","text":"<resource uri=\"x:unknown\">[not shown: this model does not accept application/octet-stream; 1 bytes]</resource>"},{"type":"text","text":"<resource uri=\"file:///a.svg\" mimeType=\"image/svg+xml\" endsWithNewline=\"false\">\n<svg/>\n</resource>"}]}"#);
+    insta::assert_snapshot!(messages(vec![request("See.", resources())], TEXT_ONLY), @r#"{"role":"user","content":[{"type":"text","text":"See."},{"type":"text","text":"<resource uri=\"file:///dir/logo.png\" name=\"dir/logo.png\" mimeType=\"image/png\">[not shown: this model does not accept image/png; 4 bytes]</resource>"},{"type":"text","text":"<resource uri=\"file:///photo\" name=\"photo\" mimeType=\"Image/JPEG; q=1\">[not shown: this model does not accept image/jpeg; 2 bytes]</resource>"},{"type":"text","text":"<resource uri=\"file:///dir/spec.pdf\" name=\"dir/spec.pdf\" mimeType=\"application/pdf\">[not shown: this model does not accept application/pdf; 5 bytes]</resource>"},{"type":"text","text":"<resource uri=\"file:///scan.tiff\" name=\"scan.tiff\" mimeType=\"image/tiff\">[not shown: this model does not accept image/tiff; 4 bytes]</resource>"},{"type":"text","text":"<resource uri=\"x:unknown\">[not shown: this model does not accept application/octet-stream; 1 bytes]</resource>"},{"type":"text","text":"<resource uri=\"file:///a.svg\" mimeType=\"image/svg+xml\" endsWithNewline=\"false\">\n<svg/>\n</resource>"}]}"#);
     insta::assert_snapshot!(notes.join("\n"), @r#"
-    dir/logo.png is not shown: this model does not take image/png (4 bytes)
-    photo is not shown: this model does not take image/jpeg (2 bytes)
-    dir/spec.pdf is not shown: this model does not take application/pdf (5 bytes)
-    scan.tiff is not shown: this model does not take image/tiff (4 bytes)
-    x:unknown is not shown: this model does not take application/octet-stream (1 bytes)
+    dir/logo.png is not shown: this model does not accept image/png (4 bytes)
+    photo is not shown: this model does not accept image/jpeg (2 bytes)
+    dir/spec.pdf is not shown: this model does not accept application/pdf (5 bytes)
+    scan.tiff is not shown: this model does not accept image/tiff (4 bytes)
+    x:unknown is not shown: this model does not accept application/octet-stream (1 bytes)
     "#);
 }
 
@@ -122,7 +122,7 @@ fn tool_calls_and_results_are_text() {
     insta::assert_snapshot!(messages(kinds.clone(), ALL), @r#"
     {"role":"user","content":"Go"}
     {"role":"assistant","content":"I look now.","tool_calls":[{"id":"1","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}},{"id":"","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}}]}
-    {"role":"tool","tool_call_id":"1","content":"Found:\n```rs (file:///a.rs, lines 1-2)\na\nb\n```\nxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n[a.png (file:///a.png) is in the next message: image/png; 4 bytes]\n[a result of `read` is not shown: this model does not take audio/wav; 2 bytes]"}
+    {"role":"tool","tool_call_id":"1","content":"Found:\n```rs (file:///a.rs, lines 1-2)\na\nb\n```\nxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n[a.png (file:///a.png) is in the next message: image/png; 4 bytes]\n[a result of `read` is not shown: this model does not accept audio/wav; 2 bytes]"}
     {"role":"tool","tool_call_id":"","content":"The tool reported an error:\nno \"such\" file"}
     {"role":"user","content":[{"type":"text","text":"a.png (file:///a.png), returned by the call of `read` (1):"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
     {"role":"assistant","content":"No answer: the request was interrupted."}
@@ -130,7 +130,7 @@ fn tool_calls_and_results_are_text() {
     {"role":"assistant","content":"","tool_calls":[{"id":"1","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}}]}
     {"role":"tool","tool_call_id":"1","content":"No result: the call was interrupted before the tool answered."}
     "#);
-    insta::assert_snapshot!(encoded(kinds, ALL).1.join("\n"), @r#"a result of `read` is not shown: this model does not take audio/wav (2 bytes)"#);
+    insta::assert_snapshot!(encoded(kinds, ALL).1.join("\n"), @r#"a result of `read` is not shown: this model does not accept audio/wav (2 bytes)"#);
 }
 
 #[test]
@@ -169,10 +169,10 @@ fn binaries_of_results_follow_the_round() {
     {"role":"user","content":"Go on"}
     "#);
     insta::assert_snapshot!(encoded(kinds, TEXT_ONLY).1.join("\n"), @r#"
-    a.png is not shown: this model does not take image/png (4 bytes)
-    b.png is not shown: this model does not take image/png (4 bytes)
-    c.pdf is not shown: this model does not take application/pdf (5 bytes)
-    d.png is not shown: this model does not take image/png (4 bytes)
+    a.png is not shown: this model does not accept image/png (4 bytes)
+    b.png is not shown: this model does not accept image/png (4 bytes)
+    c.pdf is not shown: this model does not accept application/pdf (5 bytes)
+    d.png is not shown: this model does not accept image/png (4 bytes)
     "#);
 }
 
@@ -244,7 +244,7 @@ fn openrouter_gets_what_other_servers_do_not() {
     insta::assert_snapshot!(lines(&json), @r#"
     {"role":"user","content":[{"type":"text","text":"Hi"},{"type":"text","text":"<resource uri=\"file:///a\" endsWithNewline=\"false\">\na\n</resource>"},{"type":"text","text":"<resource uri=\"file:///a.png\" name=\"a.png\" mimeType=\"image/png\">[the next part of this message]</resource>"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
     {"role":"assistant","content":"I look.","reasoning_details":[{"type":"reasoning.encrypted","data":"mine"},{"type":"reasoning.encrypted","data":"late"}],"tool_calls":[{"id":"1","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}},{"id":"2","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}}]}
-    {"role":"tool","tool_call_id":"1","content":[{"type":"text","text":"Found:"},{"type":"text","text":"a.png (file:///a.png):"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}},{"type":"text","text":"[a.zip (file:///a.zip) is not shown: this model does not take application/zip; 2 bytes]"}]}
+    {"role":"tool","tool_call_id":"1","content":[{"type":"text","text":"Found:"},{"type":"text","text":"a.png (file:///a.png):"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}},{"type":"text","text":"[a.zip (file:///a.zip) is not shown: this model does not accept application/zip; 2 bytes]"}]}
     {"role":"tool","tool_call_id":"2","content":[{"type":"text","text":"The tool reported an error:"}]}
     {"role":"assistant","content":"Done."}
     {"role":"user","content":[{"type":"text","text":"Next","cache_control":{"type":"ephemeral"}}]}
@@ -265,7 +265,7 @@ fn openrouter_gets_no_marks_for_models_that_cache_by_themselves() {
     insta::assert_snapshot!(lines(&json), @r#"
     {"role":"user","content":[{"type":"text","text":"Hi"},{"type":"text","text":"<resource uri=\"file:///a\" endsWithNewline=\"false\">\na\n</resource>"},{"type":"text","text":"<resource uri=\"file:///a.png\" name=\"a.png\" mimeType=\"image/png\">[the next part of this message]</resource>"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
     {"role":"assistant","content":"I look.","tool_calls":[{"id":"1","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}},{"id":"2","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}}]}
-    {"role":"tool","tool_call_id":"1","content":"Found:\n[a.png (file:///a.png) is in the next message: image/png; 4 bytes]\n[a.zip (file:///a.zip) is not shown: this model does not take application/zip; 2 bytes]"}
+    {"role":"tool","tool_call_id":"1","content":"Found:\n[a.png (file:///a.png) is in the next message: image/png; 4 bytes]\n[a.zip (file:///a.zip) is not shown: this model does not accept application/zip; 2 bytes]"}
     {"role":"tool","tool_call_id":"2","content":"The tool reported an error:\n"}
     {"role":"user","content":[{"type":"text","text":"a.png (file:///a.png), returned by the call of `read` (1):"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
     {"role":"assistant","content":"Done."}

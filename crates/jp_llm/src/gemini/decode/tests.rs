@@ -196,8 +196,8 @@ fn error_in_the_stream_ends_it() {
             r#"{"error":{"status":"INTERNAL"}}"#,
             r#"the server says: {"status":"INTERNAL"}"#,
         ),
-        ("<html>", "it holds what is no part of an answer: <html>"),
-        ("[1]", "it holds what is no part of an answer: [1]"),
+        ("<html>", "it contains invalid data: <html>"),
+        ("[1]", "it contains invalid data: [1]"),
     ] {
         let stream = parts(r#"{"text":"half"}"#) + &format!("data: {error}\n\n") + &finish("STOP");
         assert_eq!(outline(&stream), ["text half", message]);

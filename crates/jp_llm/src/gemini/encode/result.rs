@@ -99,7 +99,7 @@ impl GeminiEncoder<'_> {
             return Ok(format!("[{label} is part {number} of this result: {mime}]"));
         }
         let reason = match self.request.capabilities.binary_results {
-            true => format!("{} in results of tools", binary.why_not_taken()),
+            true => format!("{} in tool results", binary.why_not_taken()),
             false => binary.why_not_in_results(),
         };
         Ok(binary.omit_from_result(turn, reason, &mut self.notes))

@@ -72,7 +72,9 @@ fn whole_request_has_fixed_order() {
             };
             encode(&request, store, out)
         });
-        let note = ["the list of tools is left out: this model takes no tools beside a schema"];
+        let note = [
+            "the list of tools is left out: this model does not support tools together with a schema",
+        ];
         assert_eq!(
             notes,
             if label == "google/gemini-2.5-pro" {
@@ -128,16 +130,16 @@ fn binary_content_is_shown_to_models_that_take_it() {
             Resource::new("x:unknown", ResourceContent::Blob(vec![0])),
         ]
     };
-    insta::assert_snapshot!(contents(vec![request("See.", resources())], ALL), @r#"{"role":"user","parts":[{"text":"See."},{"text":"<resource uri=\"file:///dir/logo.png\" name=\"dir/logo.png\" mimeType=\"image/png\">[the next part of this message]</resource>"},{"inlineData":{"mimeType":"image/png","data":"iVBORw=="}},{"text":"<resource uri=\"file:///photo\" name=\"photo\" mimeType=\"Image/JPEG; q=1\">[the next part of this message]</resource>"},{"inlineData":{"mimeType":"image/jpeg","data":"/9g="}},{"text":"<resource uri=\"file:///anim.gif\" name=\"anim.gif\" mimeType=\"image/gif\">[not shown: this model does not take image/gif; 4 bytes]</resource>"},{"text":"<resource uri=\"file:///spec.pdf\" name=\"spec.pdf\" mimeType=\"application/pdf\">[the next part of this message]</resource>"},{"inlineData":{"mimeType":"application/pdf","data":"JVBERi0="}},{"text":"<resource uri=\"file:///song.mp3\" name=\"song.mp3\" mimeType=\"audio/mpeg\">[the next part of this message]</resource>"},{"inlineData":{"mimeType":"audio/mpeg","data":"SUQz"}},{"text":"<resource uri=\"file:///film.mp4\" name=\"film.mp4\" mimeType=\"video/mp4\">[the next part of this message]</resource>"},{"inlineData":{"mimeType":"video/mp4","data":"ZnR5cA=="}},{"text":"<resource uri=\"file:///text.docx\" name=\"text.docx\" mimeType=\"application/msword\">[not shown: this model does not take application/msword; 2 bytes]</resource>"},{"text":"<resource uri=\"x:unknown\">[not shown: this model does not take application/octet-stream; 1 bytes]</resource>"}]}"#);
+    insta::assert_snapshot!(contents(vec![request("See.", resources())], ALL), @r#"{"role":"user","parts":[{"text":"See."},{"text":"<resource uri=\"file:///dir/logo.png\" name=\"dir/logo.png\" mimeType=\"image/png\">[the next part of this message]</resource>"},{"inlineData":{"mimeType":"image/png","data":"iVBORw=="}},{"text":"<resource uri=\"file:///photo\" name=\"photo\" mimeType=\"Image/JPEG; q=1\">[the next part of this message]</resource>"},{"inlineData":{"mimeType":"image/jpeg","data":"/9g="}},{"text":"<resource uri=\"file:///anim.gif\" name=\"anim.gif\" mimeType=\"image/gif\">[not shown: this model does not accept image/gif; 4 bytes]</resource>"},{"text":"<resource uri=\"file:///spec.pdf\" name=\"spec.pdf\" mimeType=\"application/pdf\">[the next part of this message]</resource>"},{"inlineData":{"mimeType":"application/pdf","data":"JVBERi0="}},{"text":"<resource uri=\"file:///song.mp3\" name=\"song.mp3\" mimeType=\"audio/mpeg\">[the next part of this message]</resource>"},{"inlineData":{"mimeType":"audio/mpeg","data":"SUQz"}},{"text":"<resource uri=\"file:///film.mp4\" name=\"film.mp4\" mimeType=\"video/mp4\">[the next part of this message]</resource>"},{"inlineData":{"mimeType":"video/mp4","data":"ZnR5cA=="}},{"text":"<resource uri=\"file:///text.docx\" name=\"text.docx\" mimeType=\"application/msword\">[not shown: this model does not accept application/msword; 2 bytes]</resource>"},{"text":"<resource uri=\"x:unknown\">[not shown: this model does not accept application/octet-stream; 1 bytes]</resource>"}]}"#);
     insta::assert_snapshot!(encoded(vec![request("See.", resources())], TEXT_ONLY).1.join("\n"), @r#"
-    dir/logo.png is not shown: this model does not take image/png (4 bytes)
-    photo is not shown: this model does not take image/jpeg (2 bytes)
-    anim.gif is not shown: this model does not take image/gif (4 bytes)
-    spec.pdf is not shown: this model does not take application/pdf (5 bytes)
-    song.mp3 is not shown: this model does not take audio/mpeg (3 bytes)
-    film.mp4 is not shown: this model does not take video/mp4 (4 bytes)
-    text.docx is not shown: this model does not take application/msword (2 bytes)
-    x:unknown is not shown: this model does not take application/octet-stream (1 bytes)
+    dir/logo.png is not shown: this model does not accept image/png (4 bytes)
+    photo is not shown: this model does not accept image/jpeg (2 bytes)
+    anim.gif is not shown: this model does not accept image/gif (4 bytes)
+    spec.pdf is not shown: this model does not accept application/pdf (5 bytes)
+    song.mp3 is not shown: this model does not accept audio/mpeg (3 bytes)
+    film.mp4 is not shown: this model does not accept video/mp4 (4 bytes)
+    text.docx is not shown: this model does not accept application/msword (2 bytes)
+    x:unknown is not shown: this model does not accept application/octet-stream (1 bytes)
     "#);
 }
 
@@ -169,18 +171,18 @@ fn results_answer_their_calls_part_for_part() {
     insta::assert_snapshot!(contents(kinds.clone(), ALL), @r#"
     {"role":"user","parts":[{"text":"Go"}]}
     {"role":"model","parts":[{"text":"I look"},{"text":" now."},{"functionCall":{"name":"read","args":{"z":"\"","a":1}},"thoughtSignature":"skip_thought_signature_validator"},{"functionCall":{"name":"read","args":{"z":"\"","a":1}}}]}
-    {"role":"user","parts":[{"functionResponse":{"name":"read","parts":[{"inlineData":{"mimeType":"image/png","data":"iVBORw=="}},{"inlineData":{"mimeType":"image/png","data":"iVBORw0KGgo="}}],"response":{"output":"Found:\n[a.png (file:///a.png) is part 1 of this result: image/png]\n```rs (file:///a.rs, lines 1-2)\na\nb\n```\nxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n[a result of `read` is part 2 of this result: image/png]\n[a result of `read` is not shown: this model does not take audio/wav in results of tools; 4 bytes]"}}},{"functionResponse":{"name":"read","response":{"error":"no \"such\" file"}}}]}
+    {"role":"user","parts":[{"functionResponse":{"name":"read","parts":[{"inlineData":{"mimeType":"image/png","data":"iVBORw=="}},{"inlineData":{"mimeType":"image/png","data":"iVBORw0KGgo="}}],"response":{"output":"Found:\n[a.png (file:///a.png) is part 1 of this result: image/png]\n```rs (file:///a.rs, lines 1-2)\na\nb\n```\nxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n[a result of `read` is part 2 of this result: image/png]\n[a result of `read` is not shown: this model does not accept audio/wav in tool results; 4 bytes]"}}},{"functionResponse":{"name":"read","response":{"error":"no \"such\" file"}}}]}
     {"role":"user","parts":[{"text":"Go on"}]}
     {"role":"model","parts":[{"functionCall":{"name":"read","args":{"z":"\"","a":1}},"thoughtSignature":"skip_thought_signature_validator"}]}
     {"role":"user","parts":[{"functionResponse":{"name":"read","response":{"output":"No result: the call was interrupted before the tool answered."}}}]}
     {"role":"user","parts":[{"text":""},{"text":"Well?"}]}
     "#);
-    insta::assert_snapshot!(encoded(kinds.clone(), ALL).1.join("\n"), @r#"a result of `read` is not shown: this model does not take audio/wav in results of tools (4 bytes)"#);
-    insta::assert_snapshot!(contents(kinds.clone(), TEXT_RESULTS).lines().nth(2).unwrap(), @r#"{"role":"user","parts":[{"functionResponse":{"name":"read","response":{"output":"Found:\n[a.png (file:///a.png) is not shown: results of tools are text, this is image/png; 4 bytes]\n```rs (file:///a.rs, lines 1-2)\na\nb\n```\nxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n[a result of `read` is not shown: results of tools are text, this is image/png; 8 bytes]\n[a result of `read` is not shown: results of tools are text, this is audio/wav; 4 bytes]"}}},{"functionResponse":{"name":"read","response":{"error":"no \"such\" file"}}}]}"#);
+    insta::assert_snapshot!(encoded(kinds.clone(), ALL).1.join("\n"), @r#"a result of `read` is not shown: this model does not accept audio/wav in tool results (4 bytes)"#);
+    insta::assert_snapshot!(contents(kinds.clone(), TEXT_RESULTS).lines().nth(2).unwrap(), @r#"{"role":"user","parts":[{"functionResponse":{"name":"read","response":{"output":"Found:\n[a.png (file:///a.png) is not shown: tool results can only contain text, not image/png; 4 bytes]\n```rs (file:///a.rs, lines 1-2)\na\nb\n```\nxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n[a result of `read` is not shown: tool results can only contain text, not image/png; 8 bytes]\n[a result of `read` is not shown: tool results can only contain text, not audio/wav; 4 bytes]"}}},{"functionResponse":{"name":"read","response":{"error":"no \"such\" file"}}}]}"#);
     insta::assert_snapshot!(encoded(kinds, TEXT_RESULTS).1.join("\n"), @r#"
-    a.png is not shown: results of tools are text, this is image/png (4 bytes)
-    a result of `read` is not shown: results of tools are text, this is image/png (8 bytes)
-    a result of `read` is not shown: results of tools are text, this is audio/wav (4 bytes)
+    a.png is not shown: tool results can only contain text, not image/png (4 bytes)
+    a result of `read` is not shown: tool results can only contain text, not image/png (8 bytes)
+    a result of `read` is not shown: tool results can only contain text, not audio/wav (4 bytes)
     "#);
 }
 

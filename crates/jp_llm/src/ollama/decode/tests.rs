@@ -117,7 +117,7 @@ fn error_in_the_stream_ends_it() {
             r#"{"error":{"type":"odd"}}"#,
             r#"the server says: {"type":"odd"}"#,
         ),
-        ("<html>", "it holds what is no part of an answer: <html>"),
+        ("<html>", "it contains invalid data: <html>"),
     ] {
         assert_eq!(
             outline(&format!("{begun}{error}\n{{\"done\":true}}\n")),

@@ -59,16 +59,16 @@ fn images_stand_beside_words_with_resources() {
         request("", vec![resources[1].clone()]),
     ];
     insta::assert_snapshot!(messages(kinds.clone(), true), @r#"
-    {"role":"user","content":"See.\n\n<resource uri=\"file:///a.rs\" name=\"a.rs\" endsWithNewline=\"false\">\nfn a() {}\n</resource>\n\n<resource uri=\"file:///logo.png\" name=\"logo.png\" mimeType=\"image/png\">[image 1 of this message]</resource>\n\n<resource uri=\"file:///old.gif\" name=\"old.gif\" mimeType=\"image/gif\">[not shown: this model does not take image/gif; 4 bytes]</resource>\n\n<resource uri=\"file:///b\">\nb\n</resource>\n\n<resource uri=\"file:///photo.jpg\" name=\"photo.jpg\" mimeType=\"Image/JPEG; q=1\">[image 2 of this message]</resource>\n\n<resource uri=\"file:///spec.pdf\" name=\"spec.pdf\" mimeType=\"application/pdf\">[not shown: this model does not take application/pdf; 5 bytes]</resource>","images":["iVBORw==","/9g="]}
+    {"role":"user","content":"See.\n\n<resource uri=\"file:///a.rs\" name=\"a.rs\" endsWithNewline=\"false\">\nfn a() {}\n</resource>\n\n<resource uri=\"file:///logo.png\" name=\"logo.png\" mimeType=\"image/png\">[image 1 of this message]</resource>\n\n<resource uri=\"file:///old.gif\" name=\"old.gif\" mimeType=\"image/gif\">[not shown: this model does not accept image/gif; 4 bytes]</resource>\n\n<resource uri=\"file:///b\">\nb\n</resource>\n\n<resource uri=\"file:///photo.jpg\" name=\"photo.jpg\" mimeType=\"Image/JPEG; q=1\">[image 2 of this message]</resource>\n\n<resource uri=\"file:///spec.pdf\" name=\"spec.pdf\" mimeType=\"application/pdf\">[not shown: this model does not accept application/pdf; 5 bytes]</resource>","images":["iVBORw==","/9g="]}
     {"role":"assistant","content":"Ok"}
     {"role":"user","content":"<resource uri=\"file:///logo.png\" name=\"logo.png\" mimeType=\"image/png\">[image 1 of this message]</resource>","images":["iVBORw=="]}
     "#);
     insta::assert_snapshot!(encoded(kinds, false).1.join("\n"), @r#"
-    logo.png is not shown: this model does not take image/png (4 bytes)
-    old.gif is not shown: this model does not take image/gif (4 bytes)
-    photo.jpg is not shown: this model does not take image/jpeg (2 bytes)
-    spec.pdf is not shown: this model does not take application/pdf (5 bytes)
-    logo.png is not shown: this model does not take image/png (4 bytes)
+    logo.png is not shown: this model does not accept image/png (4 bytes)
+    old.gif is not shown: this model does not accept image/gif (4 bytes)
+    photo.jpg is not shown: this model does not accept image/jpeg (2 bytes)
+    spec.pdf is not shown: this model does not accept application/pdf (5 bytes)
+    logo.png is not shown: this model does not accept image/png (4 bytes)
     "#);
 }
 
@@ -97,7 +97,7 @@ fn round_of_tools_has_the_shape_of_the_api() {
     insta::assert_snapshot!(messages(kinds.clone(), true), @r#"
     {"role":"user","content":"Go"}
     {"role":"assistant","content":"I look.","thinking":"hm","tool_calls":[{"id":"1","function":{"name":"read","arguments":{"z":"\"","a":1}}},{"function":{"name":"read","arguments":{"z":"\"","a":1}}}]}
-    {"role":"tool","tool_name":"read","tool_call_id":"1","content":"Found:\n```rs (file:///a.rs, lines 1-2)\na\nb\n```\n[a.png (file:///a.png) is not shown: results of tools are text, this is image/png; 4 bytes]"}
+    {"role":"tool","tool_name":"read","tool_call_id":"1","content":"Found:\n```rs (file:///a.rs, lines 1-2)\na\nb\n```\n[a.png (file:///a.png) is not shown: tool results can only contain text, not image/png; 4 bytes]"}
     {"role":"tool","tool_name":"read","content":"The tool reported an error:\nno \"such\" file"}
     {"role":"user","content":"Go on"}
     {"role":"assistant","content":"No answer: the request was interrupted."}
@@ -105,7 +105,7 @@ fn round_of_tools_has_the_shape_of_the_api() {
     {"role":"assistant","content":"","tool_calls":[{"id":"1","function":{"name":"read","arguments":{"z":"\"","a":1}}}]}
     {"role":"tool","tool_name":"read","tool_call_id":"1","content":"No result: the call was interrupted before the tool answered."}
     "#);
-    insta::assert_snapshot!(encoded(kinds, true).1.join("\n"), @r#"a.png is not shown: results of tools are text, this is image/png (4 bytes)"#);
+    insta::assert_snapshot!(encoded(kinds, true).1.join("\n"), @r#"a.png is not shown: tool results can only contain text, not image/png (4 bytes)"#);
 }
 
 fn history(json: &str) -> String {

@@ -164,8 +164,8 @@ fn error_in_the_stream_ends_it() {
             "the server says: pay",
         ),
         (r#"{"type":"response.failed"}"#, "the server says: null"),
-        ("<html>", "it holds what is no part of an answer: <html>"),
-        ("[1]", "it holds what is no part of an answer: [1]"),
+        ("<html>", "it contains invalid data: <html>"),
+        ("[1]", "it contains invalid data: [1]"),
     ] {
         let stream = format!("{begun}{}data: [DONE]\n\n", data(error));
         assert_eq!(outline(&stream), ["text \"half\"", message]);
