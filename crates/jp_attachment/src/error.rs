@@ -100,7 +100,7 @@ pub enum AttachError {
         directory: PathBuf,
     },
     /// A directory holds no file at any depth.
-    #[error("attach {input:?}: {directory:?} holds no file")]
+    #[error("attach {input:?}: {directory:?} contains no files")]
     EmptyDirectory {
         /// The input.
         input: String,
@@ -121,7 +121,7 @@ pub enum AttachError {
     },
     /// All files of a directory or glob look like they hold secrets.
     #[error(
-        "attach {input:?}: every file looks like it holds secrets, for example {example:?}; name a file explicitly to attach it"
+        "attach {input:?}: every file seems to contain secrets, for example {example:?}; name a file explicitly to attach it"
     )]
     AllSecret {
         /// The input.
@@ -142,7 +142,7 @@ pub enum AttachError {
     /// A text looks like it holds a secret, and [`Secrets::Refuse`](crate::Secrets::Refuse) refuses
     /// it.
     #[error(
-        "attach {input:?}: {name:?} line {line} holds what looks like {kind}, and conversation.attachment.secrets refuses it"
+        "attach {input:?}: {name:?} line {line} seems to contain {kind}, and conversation.attachment.secrets refuses it"
     )]
     Secret {
         /// The input.

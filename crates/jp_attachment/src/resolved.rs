@@ -47,7 +47,7 @@ pub struct Totals {
 pub enum Notice {
     /// A link inside the workspace, or inside the attached directory, leads out of it.
     #[error(
-        "{name:?} leads out of the workspace and is attached as {}",
+        "{name:?} points outside the workspace and is attached as {}",
         uri.as_deref().unwrap_or("external files")
     )]
     LeavesWorkspace {
@@ -56,9 +56,9 @@ pub enum Notice {
         /// The URI of the target; `None` for a directory.
         uri: Option<String>,
     },
-    /// A link leads out of the workspace and was left out, because its declaration is not trusted.
+    /// A link points outside the workspace and was left out, because its declaration is not trusted.
     #[error(
-        "{name:?} leads out of the workspace and was left out, because you did not attach it yourself"
+        "{name:?} points outside the workspace and was left out, because you did not attach it yourself"
     )]
     LeftOut {
         /// The link.
@@ -133,15 +133,13 @@ pub enum Notice {
     },
     /// A file of a directory or glob looks like it holds secrets, by its name or because it is a
     /// private key, and was left out.
-    #[error(
-        "{name:?} looks like it holds secrets and was left out; name it explicitly to attach it"
-    )]
+    #[error("{name:?} seems to contain secrets and was left out; name it explicitly to attach it")]
     SecretFile {
         /// The file.
         name: String,
     },
     /// A text looks like it holds a secret and is attached.
-    #[error("{name:?} line {line} holds what looks like {kind}")]
+    #[error("{name:?} line {line} seems to contain {kind}")]
     Secret {
         /// The file or resource.
         name: String,

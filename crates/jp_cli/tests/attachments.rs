@@ -230,7 +230,7 @@ fn link_out_of_the_workspace_is_reported_as_external() {
     let outside = sandbox.write("~/outside/notes.md", "# Notes");
     sandbox.link(outside, "notes.md");
     let run = sandbox.run("q --new -a notes.md what?");
-    assert_contains(&run.stderr, "leads out of the workspace");
+    assert_contains(&run.stderr, "points outside the workspace");
     assert_starts(
         sandbox.json("resource ls")[0]["uri"].as_str().unwrap(),
         "external:",
@@ -339,7 +339,7 @@ fn directory_of_a_workspace_or_a_history_does_not_lead_out_by_its_links() {
         let run = sandbox.run("q --new what?");
         assert_contains(
             &run.stderr,
-            "\"docs/link\" leads out of the workspace and was left out",
+            "\"docs/link\" points outside the workspace and was left out",
         );
         assert_contains(last_message(&server), "public");
         assert_lacks(last_message(&server), "PRIVATE");

@@ -148,7 +148,7 @@ fn secrets_are_looked_for_as_where_something_is_attached() {
     sandbox.write("a.txt", format!("fine\ntoken = '{token}'\n"));
     let refuse = "conversation.attachment.secrets=refuse";
     let warned = sandbox.run("q -c conversation.attachment.secrets=warn again");
-    assert_contains(&warned.stderr, "line 2 holds what looks like");
+    assert_contains(&warned.stderr, "line 2 seems to contain");
     assert!(refreshed(&sandbox)["content"].is_object());
     sandbox.run(&["q", "-c", refuse, "again"]);
     insta::assert_snapshot!(error(&sandbox), @"a.txt could not be refreshed: line 2 seems to contain a password or token, and conversation.attachment.secrets refuses that. The conversation still has the earlier snapshot.");

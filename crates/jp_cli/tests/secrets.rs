@@ -21,8 +21,8 @@ fn walk_reports_the_secrets_it_leaves_out() {
     sandbox.write("conf/.env.example", "PASSWORD=");
     sandbox.write("conf/deploy", &key);
     let run = sandbox.run("q --new -a conf what?");
-    assert_contains(&run.stderr, "\"conf/.env\" looks like it holds secrets");
-    assert_contains(&run.stderr, "\"conf/deploy\" looks like it holds secrets");
+    assert_contains(&run.stderr, "\"conf/.env\" seems to contain secrets");
+    assert_contains(&run.stderr, "\"conf/deploy\" seems to contain secrets");
     let names = |rows: serde_json::Value| {
         items(&rows)
             .iter()
@@ -73,7 +73,7 @@ fn scan_warns_or_refuses_before_anything_is_stored() {
     let warned = with("warn", &["-a", "src"]).succeeded();
     assert_contains(
         &warned.stderr,
-        "warning: \"src/a.py\" line 2 holds what looks like a",
+        "warning: \"src/a.py\" line 2 seems to contain a",
     );
     assert!(last_message(&server).contains(&token()));
     // Known files are looked at as well.

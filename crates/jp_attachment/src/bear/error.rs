@@ -7,7 +7,7 @@ pub enum BearError {
     #[error("Bear notes can be attached only on macOS")]
     NotSupported,
     /// Neither the home directory nor another place of the database is known.
-    #[error("the home directory, which holds Bear's database, is unknown")]
+    #[error("the home directory, which contains Bear's database, is unknown")]
     NoHome,
     /// There is no database.
     #[error("there is no Bear database at {0:?}")]

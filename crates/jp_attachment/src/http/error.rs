@@ -101,7 +101,7 @@ pub enum HttpError {
         source: io::Error,
     },
     /// The server chose an encoding that jp did not offer.
-    #[error("read the content of {at}: it is encoded as {encoding:?}, which was not asked for")]
+    #[error("read the content of {at}: it is encoded as {encoding:?}, which jp did not request")]
     Encoding {
         /// The URL.
         at: String,

@@ -196,7 +196,7 @@ fn compressed_page_is_decompressed() {
     assert!(
         world
             .typed_error(&server.url("/"))
-            .ends_with(r#"it is encoded as "br", which was not asked for"#)
+            .ends_with(r#"it is encoded as "br", which jp did not request"#)
     );
 }
 

@@ -44,7 +44,7 @@ fn file_with_a_secret_name_is_left_out_with_a_notice() {
     );
     let notice = |name| {
         format!(
-            "{name:?} looks like it holds secrets and was left out; name it explicitly to attach it"
+            "{name:?} seems to contain secrets and was left out; name it explicitly to attach it"
         )
     };
     assert_eq!(
@@ -105,7 +105,7 @@ fn walk_of_only_secrets_fails_with_the_reason() {
     let world = World::new(&["a.env", "sub/b.env", "x"]);
     world.write("keys/server.pem", key());
     let named = "name a file explicitly to attach it";
-    let only = "every file looks like it holds secrets, for example";
+    let only = "every file seems to contain secrets, for example";
     assert_eq!(
         world.error(&["*.env"]),
         format!("attach \"*.env\": {only} \"a.env\"; {named}")
@@ -199,13 +199,13 @@ fn scan_warns_of_each_kind_without_showing_the_secret() {
     assert_eq!(
         notices[..2],
         [
-            r#""a.txt" line 3 holds what looks like a GitHub token"#,
-            r#""server.pem" line 1 holds what looks like a private key"#,
+            r#""a.txt" line 3 seems to contain a GitHub token"#,
+            r#""server.pem" line 1 seems to contain a private key"#,
         ]
     );
     assert_eq!(
         notices[2..],
-        [r#""data:,…" line 1 holds what looks like a GitHub token"#]
+        [r#""data:,…" line 1 seems to contain a GitHub token"#]
     );
     assert!(
         attach(&world, &inputs, Secrets::Off)
@@ -222,7 +222,7 @@ fn scan_refuses_before_content_is_stored() {
     let error = attach(&world, &["a.txt"], Secrets::Refuse).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "attach \"a.txt\": \"a.txt\" line 1 holds what looks like a GitHub token, and conversation.attachment.secrets refuses it"
+        "attach \"a.txt\": \"a.txt\" line 1 seems to contain a GitHub token, and conversation.attachment.secrets refuses it"
     );
     let url = format!("data:,{}", github_token());
     let error = attach(&world, &[&url], Secrets::Refuse).unwrap_err();

@@ -121,7 +121,7 @@ fn walk_without_files_fails_with_the_reason() {
         ),
         (
             &["empty"],
-            r#"attach "empty": "OUTER/workspace/empty" holds no file"#,
+            r#"attach "empty": "OUTER/workspace/empty" contains no files"#,
         ),
         (
             &["src/*.log"],
@@ -285,7 +285,9 @@ fn only_links_to_files_are_followed() {
             r#""walked/broken" is a broken link and was left out"#,
             r#""walked/dir" is a link to a directory and was not followed"#,
             r#""walked/loop" is a link to a directory and was not followed"#,
-            &format!(r#""walked/outer" leads out of the workspace and is attached as {external}"#),
+            &format!(
+                r#""walked/outer" points outside the workspace and is attached as {external}"#
+            ),
             r#""walked/pipe" is a pipe and was left out"#,
             r#""walked/self" is a broken link and was left out"#,
         ]
