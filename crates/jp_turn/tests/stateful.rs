@@ -370,7 +370,7 @@ fn definition_has_the_configured_actions() {
         },
         "input": {
           "type": "object",
-          "description": "The input of the tool. If the tool waits for answers: one property for each question id. `spawn` requires: n.",
+          "description": "The input of the tool. If the tool is waiting for answers: one property for each question id. `spawn` requires: n.",
           "properties": {
             "n": {
               "$ref": "#/$defs/n"
@@ -500,7 +500,7 @@ fn model_answers_its_questions() {
     Question `a`: A?
     Schema of the answer: {"type":"boolean"}
     Default: true
-    The tool waits for answers. Call `apply` with an `input` that has one property for each question id.
+    The tool is waiting for answers. Call `apply` with an `input` that has one property for each question id.
     Status of "h": waiting.
     ---
     ! The `input` has no answer to `a`. It needs: `a`.
@@ -611,7 +611,7 @@ fn wait_for_nothing_is_an_error() {
         Play::script("while read -r line; do say hm waiting; done").calls(vec![spawn("h")]);
     insta::assert_snapshot!(course.text(), @r#"
     ! hm
-    The tool says that it waits for answers, but it asks nothing.
+    The tool reports that it is waiting for answers, but it has not asked a question.
     Status of "h": running.
     "#);
 }

@@ -294,7 +294,7 @@ impl Interaction<'_> {
             ..response.clone()
         });
         response.content.push(ContentBlock::text(
-            "The tool waits for answers. Call `apply` with an `input` that has one property for each question id.",
+            "The tool is waiting for answers. Call `apply` with an `input` that has one property for each question id.",
         ));
         Err(Box::new((
             Pending::Model {
@@ -482,7 +482,7 @@ fn write_questions(mut response: ToolResponse) -> ToolResponse {
 fn note_missing_question(mut response: ToolResponse) -> ToolResponse {
     response.is_error = true;
     response.content.push(ContentBlock::text(
-        "The tool says that it waits for answers, but it asks nothing.",
+        "The tool reports that it is waiting for answers, but it has not asked a question.",
     ));
     response
 }

@@ -165,7 +165,7 @@ fn describe_parameters(tool: &Tool) -> String {
         names => format!(" `spawn` requires: {}.", names.join(", ")),
     };
     format!(
-        "The input of the tool. If the tool waits for answers: one property for each question id.{needed}"
+        "The input of the tool. If the tool is waiting for answers: one property for each question id.{needed}"
     )
 }
 

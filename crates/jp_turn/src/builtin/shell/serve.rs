@@ -235,8 +235,8 @@ impl ShellSession {
     fn respond_running(&mut self) -> ToolResponse {
         let state = match self.prompt() {
             Some(Prompt::Ready(status)) => format!("The prompt is back; exit status {status}."),
-            Some(Prompt::More) => "The shell waits for the rest of the command.".to_owned(),
-            None => "The prompt is not back: a program is running or waits for input.".to_owned(),
+            Some(Prompt::More) => "The shell is waiting for the rest of the command.".to_owned(),
+            None => "The prompt is not back: a program is running or waiting for input.".to_owned(),
         };
         self.respond_with(state, Status::Running)
     }

@@ -110,7 +110,7 @@ fn all_lines_of_a_text_have_run_when_the_prompt_is_back() {
     );
     assert_eq!(
         shell.enter("echo 'open"),
-        "The shell waits for the rest of the command.\n= running"
+        "The shell is waiting for the rest of the command.\n= running"
     );
     assert_eq!(
         shell.enter("quote'"),
@@ -121,7 +121,7 @@ fn all_lines_of_a_text_have_run_when_the_prompt_is_back() {
 #[test]
 fn program_receives_its_input() {
     let mut shell = Shell::spawn();
-    let busy = "The prompt is not back: a program is running or waits for input.\n= running";
+    let busy = "The prompt is not back: a program is running or waiting for input.\n= running";
     assert_eq!(
         shell.ask("apply", json!({"text": "read x", "wait_secs": 0.3})),
         busy
@@ -139,7 +139,7 @@ fn program_receives_its_input() {
 #[test]
 fn keys_reach_the_running_program() {
     let mut shell = Shell::spawn();
-    let busy = "The prompt is not back: a program is running or waits for input.\n= running";
+    let busy = "The prompt is not back: a program is running or waiting for input.\n= running";
     assert_eq!(
         shell.ask("apply", json!({"text": "sleep 100", "wait_secs": 0.1})),
         busy
@@ -165,7 +165,7 @@ fn rest_of_the_output_is_fetched() {
     let started = shell.ask("apply", json!({"text": text, "wait_secs": 0.5}));
     assert_eq!(
         started,
-        "one\nThe prompt is not back: a program is running or waits for input.\n= running"
+        "one\nThe prompt is not back: a program is running or waiting for input.\n= running"
     );
     let rest = shell.ask("fetch", json!({"wait_secs": 5}));
     assert_eq!(rest, "two\nThe prompt is back; exit status 0.\n= running");
