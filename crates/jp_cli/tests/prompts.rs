@@ -479,7 +479,7 @@ fn text_is_typed_on_a_line() {
     let dialogue = [
         ("Two letters or more.", ""),
         ("What now?", "\n"),
-        ("does not fit", ""),
+        ("is not valid", ""),
         ("What now?", "ok\n"),
     ];
     assert_eq!(answered(&bounded, None, &dialogue), "ok");
@@ -492,7 +492,7 @@ fn number_is_typed_as_one() {
         ("What now?", "many\n"),
         ("Type a number", ""),
         ("What now?", "0\n"),
-        ("does not fit", ""),
+        ("is not valid", ""),
     ];
     assert_eq!(
         answered(
@@ -525,7 +525,7 @@ fn anything_else_is_written_in_the_editor_until_it_fits() {
     terminal.answer(prompt, "\n");
     terminal.expect("That is not JSON");
     terminal.answer(prompt, "\n");
-    terminal.expect("That answer does not fit: at /name");
+    terminal.expect("That answer is not valid: at /name");
     terminal.answer(prompt, "\n");
     terminal.finish("Done.");
     assert_eq!(desk.answer(), json!({"name": "ada"}));

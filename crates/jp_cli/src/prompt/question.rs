@@ -171,7 +171,7 @@ fn show(question: &Question, terminal: &Terminal<'_>) {
     if let Some(fault) = &question.fault {
         terminal.tell(
             Tone::Fault,
-            &format!("That answer does not fit: {}", shorten(fault)),
+            &format!("That answer is not valid: {}", shorten(fault)),
         );
     }
 }
@@ -383,7 +383,7 @@ impl QuestionPrompt<'_> {
     fn check(&self, value: Value) -> Result<Value, String> {
         match self.schema.check_value(&value) {
             Ok(()) => Ok(value),
-            Err(faults) => Err(format!("That answer does not fit: {faults}")),
+            Err(faults) => Err(format!("That answer is not valid: {faults}")),
         }
     }
 
