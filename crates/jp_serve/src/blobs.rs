@@ -37,7 +37,7 @@ pub(crate) fn template(conversations: &Arc<Conversations>, max_bytes: u64) -> Re
     )
     .title("A snapshot")
     .description(
-        "A snapshot of an attachment that a conversation keeps, by the SHA-256 of its content.",
+        "A snapshot of a conversation's attachment, identified by the SHA-256 of its content.",
     )
 }
 
@@ -146,7 +146,7 @@ fn keeps(found: &FoundConversation, checksum: Checksum) -> bool {
 fn failure(checksum: Checksum, error: &BlobError) -> ReadError {
     match error {
         BlobError::Missing { .. } => refusal(
-            format!("the workspace keeps no snapshot with the checksum {checksum}"),
+            format!("the workspace has no snapshot with the checksum {checksum}"),
             SEE_LIST,
         ),
         BlobError::TooLarge { size, cap, .. } => too_large(checksum, *size, *cap),

@@ -203,7 +203,7 @@ impl Files {
         match real == absolute {
             true => self.read_real(path, &real, Grant::Walk),
             false => Err(refusal(
-                format!("the link to {path} has changed its target"),
+                format!("the link {path} has a new target"),
                 "list the resources again",
             )),
         }
@@ -313,9 +313,9 @@ impl Files {
             LeftOut::NotAFile => refusal(format!("{path} is not a file"), SEE_COMPLETION),
             LeftOut::NeverEntered => refuse(path, "it belongs to version control or to jp"),
             LeftOut::DirectoryLink => refuse(path, "a directory on its path is a link"),
-            LeftOut::LeadsOut => refuse(path, "a link leads out of the workspace"),
+            LeftOut::LeadsOut => refuse(path, "a link points outside the workspace"),
             LeftOut::Ignored(rule) => refuse(path, &describe_rule(&rule)),
-            LeftOut::Secret => refuse_secret(path, "files of this name contain secrets"),
+            LeftOut::Secret => refuse_secret(path, "files with this name usually contain secrets"),
             LeftOut::NotSelected => refuse(path, "it is excluded from the attachments"),
         }
     }

@@ -78,18 +78,18 @@ impl Offer {
     #[must_use]
     pub fn server(&self) -> Server {
         Server::new("jp", env!("CARGO_PKG_VERSION"), self.registry.clone())
-            .title("A workspace of jp")
+            .title("A jp workspace")
             .instructions(self.instructions())
     }
 
     /// Returns the server's instructions for models.
     fn instructions(&self) -> String {
         format!(
-            "This server lets you read a workspace. The list has the attachments of the user's conversation and their \
-             snapshots. To read a file of the workspace, read {root}PATH, with PATH relative to the workspace's root. \
+            "This server lets you read a workspace. The list contains the attachments of the user's conversation \
+             and their snapshots. To read a file of the workspace, read {root}PATH, with PATH relative to the workspace's root. \
              Ignored files and files that look like secrets are not offered. To read a conversation, read \
-             jp://conversation/ID; to read one turn of it, read jp://conversation/ID/turn/N. Completion of the \
-             templates offers the values.",
+             jp://conversation/ID; to read one turn of it, read jp://conversation/ID/turn/N. Use \
+             completion to get the values of the templates.",
             root = self.root_uri
         )
     }
