@@ -602,7 +602,7 @@ fn blob_is_read_only_if_its_checksum_fits() {
     assert_eq!(client.read(&blob)["mimeType"], "text/markdown");
     let (code, message) = client.refused(&format!("jp://blob/{}", "0".repeat(64)));
     assert_eq!(code, -32602);
-    assert_contains(&message, "keeps no snapshot with the checksum 000");
+    assert_contains(&message, "has no snapshot with the checksum 000");
     assert_contains(
         client.refused("jp://blob/..%2Fid").1,
         "64 hexadecimal digits",
@@ -732,10 +732,13 @@ fn what_a_walk_would_leave_out_is_refused() {
         ),
         (
             ".env",
-            "files of this name contain secrets; the user can attach it with `jp attachment add`",
+            "files with this name usually contain secrets; the user can attach it with `jp attachment add`",
         ),
-        ("sub/.aws/credentials", "files of this name contain secrets"),
-        ("harmless", "files of this name contain secrets"),
+        (
+            "sub/.aws/credentials",
+            "files with this name usually contain secrets",
+        ),
+        ("harmless", "files with this name usually contain secrets"),
         ("key", "it is a private key"),
         ("to-key", "it is a private key"),
         (".git/config", "it belongs to version control or to jp"),
@@ -1257,10 +1260,7 @@ fn list_is_offered_as_it_is_where_there_is_no_thread_to_follow_it() {
         .read_to_string(&mut told)
         .unwrap();
     assert!(process.wait().unwrap().success(), "{told}");
-    assert_contains(
-        &told,
-        "files can't be watched, so nobody is told when they change",
-    );
+    assert_contains(&told, "files can't be watched, so changes are not reported");
     assert_contains(
         &told,
         "the list won't show changes: the thread that follows the conversation could not be started",

@@ -78,14 +78,14 @@ pub enum ReadError {
     Panicked,
     /// Too many reads are running and don't end: 32 of the same resource or template, or 256 of the whole
     /// registry.
-    #[error("too many reads are on their way and don't end; try again later")]
+    #[error("too many reads are pending; try again later")]
     Busy,
     /// The handler took more than [`Limits::time`](crate::Limits::time).
     #[error("the resource could not be read within {0:?}; try again later")]
     TimedOut(Duration),
     /// The contents have more than [`Limits::bytes`](crate::Limits::bytes).
     #[error(
-        "the resource has {size} bytes, the server gives no more than {limit}; ask for a part of it"
+        "the resource has {size} bytes, over the server's limit of {limit}; request a part of it"
     )]
     TooLarge {
         /// All bytes of the contents.

@@ -37,7 +37,7 @@ pub struct PathParam(String);
 #[non_exhaustive]
 pub enum PathError {
     /// The path starts with a slash.
-    #[error("the path has to be relative")]
+    #[error("the path must be relative")]
     Absolute,
     /// A name is `..` or `.`.
     #[error("\"..\" and \".\" can't be used in the path")]
@@ -55,7 +55,7 @@ pub enum PathError {
     #[error("the path has a NUL character")]
     Nul,
     /// A symbolic link on the path leads out of the root.
-    #[error("the path leads out of the directory")]
+    #[error("the path points outside the directory")]
     Escape,
     /// The path names a directory, a pipe or a device.
     #[error("the path does not name a file")]

@@ -103,9 +103,7 @@ pub enum ServeError {
     #[error("the server stopped: {0}")]
     Stopped(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The server can't listen on the address.
-    #[error(
-        "{address} can't be listened to; name another port, or 0 for any that is free: {source}"
-    )]
+    #[error("{address} can't be used; choose another port, or 0 for any free port: {source}")]
     Bind {
         /// The address.
         address: SocketAddr,
@@ -114,12 +112,12 @@ pub enum ServeError {
     },
     /// The token can't be sent by any client. For example, it is from a variable that is set to nothing.
     #[error(
-        "the token is empty, has spaces, or is not ASCII; set letters, digits and signs alone, or none at all"
+        "the token is empty, has spaces, or is not ASCII; use only letters, digits and signs, or set no token"
     )]
     UnsendableToken,
     /// Other machines can reach the address, but the token or the host names that they use are missing.
     #[error(
-        "{address} can be reached from other machines; set a token and the host names that clients use, or listen to a loopback address"
+        "{address} can be reached from other machines; set a token and the host names that clients use, or listen on a loopback address"
     )]
     Exposed {
         /// The address.

@@ -58,12 +58,10 @@ pub struct FileWatch {
 #[non_exhaustive]
 pub enum WatchError {
     /// The system can't watch files, has no watch left, or no thread.
-    #[error("files can't be watched, so nobody is told when they change: {0}")]
+    #[error("files can't be watched, so changes are not reported: {0}")]
     Start(#[source] Box<dyn Error + Send + Sync>),
     /// A directory can't be watched. It is tried again until it can.
-    #[error(
-        "{path} can't be watched, so for now nobody is told when something in it changes: {source}"
-    )]
+    #[error("{path} can't be watched, so its changes are not reported for now: {source}")]
     Directory {
         /// The directory.
         path: PathBuf,

@@ -352,7 +352,7 @@ async fn observer_that_does_not_return_holds_up_nothing_but_subscribing() {
         assert_eq!(code, -32603);
         assert_eq!(
             message,
-            "what watches the resources does not answer; try again later"
+            "the resource watcher does not respond; try again later"
         );
     }
     client

@@ -31,7 +31,7 @@ async fn server_outlives_handlers_that_panic_and_flood() {
         ("h:panic", "the resource's handler panicked"),
         (
             "h:flood",
-            "the resource has 100000000 bytes, the server gives no more than 10485760",
+            "the resource has 100000000 bytes, over the server's limit of 10485760",
         ),
     ];
     outlives(&registry, hostile, errors).await;
@@ -371,10 +371,7 @@ async fn handler_that_never_returns_takes_no_thread_from_others_however_often_it
         .await;
     let (code, message, _) = client.refusal("x:blocks").await;
     assert_eq!(code, -32603);
-    assert_eq!(
-        message,
-        "too many reads are on their way and don't end; try again later"
-    );
+    assert_eq!(message, "too many reads are pending; try again later");
     client
         .result("resources/read", json!({ "uri": "x:other" }))
         .await;

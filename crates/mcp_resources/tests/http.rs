@@ -773,9 +773,8 @@ async fn address_in_use_is_an_error_that_names_it() {
     let ServeError::Bind { source, .. } = &error else {
         panic!("{error:?}")
     };
-    let message = format!(
-        "{address} can't be listened to; name another port, or 0 for any that is free: {source}"
-    );
+    let message =
+        format!("{address} can't be used; choose another port, or 0 for any free port: {source}");
     assert_eq!(error.to_string(), message);
 }
 

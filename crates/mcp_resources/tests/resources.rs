@@ -343,15 +343,15 @@ fn registering_says_in_its_error_what_is_wrong() {
         .unwrap_err();
     assert_eq!(
         template.to_string(),
-        "\"org://{a}{b}\" is not a template that can be served: nothing says where \"a\" ends and \"b\" begins, \
-         so no URI can be matched; put text between them, at byte 10: \"b}\""
+        "\"org://{a}{b}\" is not a template that can be served: the template doesn't show where \"a\" ends and \"b\" begins, \
+         so URIs can't be matched; put text between them, at byte 10: \"b}\""
     );
     let uri = registry
         .register_resource(Resource::new("org://a b", "a", || ""))
         .unwrap_err();
     assert_eq!(
         uri.to_string(),
-        "\"org://a b\" is not a URI: the character ' ' has to be percent-encoded, at byte 7: \" b\""
+        "\"org://a b\" is not a URI: the character ' ' must be percent-encoded, at byte 7: \" b\""
     );
 }
 
@@ -780,7 +780,7 @@ async fn unknown_cursor_is_refused() {
             (code, message.as_str()),
             (
                 -32602,
-                "the cursor is not one of this server; start without one"
+                "the cursor is not from this server; start without one"
             )
         );
     }

@@ -72,11 +72,11 @@ fn failures_exit_with_1_and_a_message() {
     );
     assert_fails(
         &["match", "x:{a}{b}", "x:y"],
-        r#"nothing says where "a" ends and "b" begins, so no URI can be matched; put text between them, at byte 6: "b}""#,
+        r#"the template doesn't show where "a" ends and "b" begins, so URIs can't be matched; put text between them, at byte 6: "b}""#,
     );
     assert_fails(
         &["expand", "{a", "{}"],
-        r#""{" has no "}" that closes it, at byte 0: "{a""#,
+        r#""{" has no closing "}", at byte 0: "{a""#,
     );
     assert_fails(
         &["expand", "{a:1}", r#"{"a":["b"]}"#],

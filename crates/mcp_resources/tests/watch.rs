@@ -66,7 +66,7 @@ fn errors_repeat_their_cause() {
     let message = WatchError::Start("there are no more watches".into()).to_string();
     assert_eq!(
         message,
-        "files can't be watched, so nobody is told when they change: there are no more watches"
+        "files can't be watched, so changes are not reported: there are no more watches"
     );
 }
 
@@ -219,7 +219,10 @@ async fn file_is_seen_once_its_missing_directory_comes() {
     let mut client = support::serve(Server::new("test", "1", registry), ERAS[0]).await;
     client.subscribe(&["file:///no/b.org"]).await;
     let report = reports.recv_timeout(testing::mcp::PATIENCE).unwrap();
-    assert_contains(&report, "no can't be watched, so for now nobody is told");
+    assert_contains(
+        &report,
+        "no can't be watched, so its changes are not reported for now",
+    );
     fs::create_dir(directory.path().join("no")).unwrap();
     client
         .expect_update("file:///no/b.org", "the directory is there")

@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Problem {
     #[error("nothing matches {0}; check the pattern, or the directory that it starts with")]
     NoMatch(String),
-    #[error("{pattern} is no pattern: {source}")]
+    #[error("{pattern} is not a valid pattern: {source}")]
     Pattern {
         pattern: String,
         source: PatternError,
@@ -49,11 +49,11 @@ pub(crate) enum Problem {
     Search { path: PathBuf, source: io::Error },
     #[error("a directory can't be searched: {0}")]
     Walk(#[from] walkdir::Error),
-    #[error("{path} is left out: it is a directory; name the files in it, as '{path}/**/*.org'", path = .0.display())]
+    #[error("{path} is left out: it is a directory; name the files in it, such as '{path}/**/*.org'", path = .0.display())]
     Directory(PathBuf),
     #[error("{path} is left out: it is neither a file nor a directory", path = .0.display())]
     Special(PathBuf),
-    #[error("{path} is left out: its name is not UTF-8, so no URI can say it; rename it", path = .0.display())]
+    #[error("{path} is left out: its name is not UTF-8, so it has no URI; rename it", path = .0.display())]
     NotUtf8(PathBuf),
     #[error("{path} is left out: {source}; correct that and start again", path = path.display())]
     Unreadable { path: PathBuf, source: io::Error },
@@ -78,11 +78,11 @@ impl Arguments {
 fn parse_loopback(argument: &str) -> Result<SocketAddr, String> {
     let address: SocketAddr = argument
         .parse()
-        .map_err(|_| "write an address and a port, as 127.0.0.1:8080".to_owned())?;
+        .map_err(|_| "write an address and a port, such as 127.0.0.1:8080".to_owned())?;
     match address.ip().is_loopback() {
         true => Ok(address),
         false => {
-            Err("only this machine is served; name a loopback address, as 127.0.0.1".to_owned())
+            Err("only this machine is served; use a loopback address, such as 127.0.0.1".to_owned())
         }
     }
 }

@@ -23,8 +23,8 @@ use mcp_resources::{FileWatch, Http, Registry, ServeError, Server};
 use arguments::Arguments;
 use files::Files;
 
-const INSTRUCTIONS: &str = "Org files. Read org://FILE/outline first; it has the path of each headline, for \
-     org://FILE/headline/PATH, and the ID of those that have one, for org://id/ID.";
+const INSTRUCTIONS: &str = "Org files. Read org://FILE/outline first: it lists the path of each headline, for \
+     org://FILE/headline/PATH, and its ID, if it has one, for org://id/ID.";
 
 /// The environment variable with the token that clients send over HTTP.
 const TOKEN: &str = "ORG_MCP_TOKEN";
@@ -73,7 +73,7 @@ async fn serve_http(server: Server, address: SocketAddr) -> Result<(), Box<dyn E
         // A token that can't be sent is an error. To ignore it would let every user of the machine in.
         Some(token) => http = http.token(token),
         None => warn(format_args!(
-            "every user of this machine can read the files, as {TOKEN} is not set"
+            "every user of this machine can read the files, because {TOKEN} is not set"
         )),
     }
     let bound = http

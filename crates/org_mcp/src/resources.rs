@@ -67,8 +67,8 @@ fn headline_template(files: &Files) -> ResourceTemplate {
     );
     with_filename(files, template)
         .description(
-            "A headline of an Org file and all below it; the path has the headlines above it, as Tasks/Urgent, \
-             with %2F for a / of a title",
+            "A headline of an Org file and everything below it; the path contains the headlines above it, such as Tasks/Urgent; \
+             write / in a title as %2F",
         )
         .mime_type("text/plain")
         .complete("path", move |partial| complete_path(&completing, &partial))
@@ -92,7 +92,7 @@ fn id_template(files: &Files) -> ResourceTemplate {
         move |parameters: Parameters| find_by_id(&reading, parameters.text("id")?),
     )
     .lenient()
-    .description("The headline with this ID property, in whichever file it is, and all below it")
+    .description("The headline with this ID property, in any file, and everything below it")
     .mime_type("text/plain")
     .complete("id", move |partial| complete_id(&completing, &partial))
     // A headline may be moved to any file.

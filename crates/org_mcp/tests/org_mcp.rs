@@ -566,7 +566,10 @@ warning: org is left out: it is a directory; name the files in it, as 'org/**/*.
 warning: nothing matches none/*.org; check the pattern, or the directory that it starts with
 ";
     assert!(told.starts_with(expected), "{told}");
-    assert!(told.contains("warning: a**b is no pattern"), "{told}");
+    assert!(
+        told.contains("warning: a**b is not a valid pattern"),
+        "{told}"
+    );
     let mut child = command(directory.path(), &arguments);
     let mut child = child.stderr(Stdio::null()).spawn().unwrap();
     let (output, input) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
@@ -588,7 +591,8 @@ async fn rest_is_served_beside_names_that_are_not_utf_8() {
     let mut command = command(directory.path(), &["org/tasks.org"]);
     let ended = command.args(names).stdin(Stdio::null()).output();
     let Output { status, stderr, .. } = within_patience(ended).await;
-    let line = "warning: a\u{fffd}.org is left out: its name is not UTF-8, so no URI can say it; rename it\n";
+    let line =
+        "warning: a\u{fffd}.org is left out: its name is not UTF-8, so it has no URI; rename it\n";
     assert_eq!(
         (status.code(), String::from_utf8(stderr).unwrap()),
         (Some(0), line.repeat(2))
@@ -639,7 +643,7 @@ async fn files_are_served_without_being_watched_where_there_is_no_thread_for_it(
     let said = String::from_utf8(output.stderr).unwrap();
     assert_starts(
         &said,
-        "warning: files can't be watched, so nobody is told when they change: ",
+        "warning: files can't be watched, so changes are not reported: ",
     );
 }
 
@@ -757,8 +761,8 @@ async fn whoever_serves_http_without_a_token_is_told_who_can_read() {
     let address = taken.local_addr().unwrap().to_string();
     let (status, told) = run(directory.path(), &["--http", &address, "org/tasks.org"]).await;
     let expected = format!(
-        "warning: every user of this machine can read the files, as ORG_MCP_TOKEN is not set\n\
-         error: {address} can't be listened to; name another port, or 0 for any that is free: "
+        "warning: every user of this machine can read the files, because ORG_MCP_TOKEN is not set\n\
+         error: {address} can't be used; choose another port, or 0 for any free port: "
     );
     assert_eq!(status, Some(1));
     assert!(told.starts_with(&expected), "{told}");

@@ -47,13 +47,13 @@ pub enum RegisterError {
         source: TemplateError,
     },
     /// A resource or a template without a name.
-    #[error("{key:?} needs a name for people")]
+    #[error("{key:?} needs a name")]
     NameMissing {
         /// The URI or the template.
         key: String,
     },
     /// A priority that is not from 0 to 1.
-    #[error("the priority of {key:?} is {priority}; it has to be from 0 to 1")]
+    #[error("the priority of {key:?} is {priority}; it must be from 0 to 1")]
     Priority {
         /// The URI or the template.
         key: String,
@@ -69,7 +69,7 @@ pub enum RegisterError {
         variable: String,
     },
     /// A URI or a template that is twice in a bundle.
-    #[error("{key:?} is there twice")]
+    #[error("{key:?} is registered twice")]
     Duplicate {
         /// The URI or the template.
         key: String,

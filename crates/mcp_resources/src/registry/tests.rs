@@ -155,7 +155,7 @@ fn errors_of_registration_say_what_to_do() {
     );
     assert_eq!(
         message(Resource::new("x:a", "", || "")),
-        r#""x:a" needs a name for people"#
+        r#""x:a" needs a name"#
     );
     let twice = Bundle::new().resources([resource("x:a", ""), resource("x:a", "")]);
     assert_eq!(
@@ -163,7 +163,7 @@ fn errors_of_registration_say_what_to_do() {
             .register_server("s", twice)
             .unwrap_err()
             .to_string(),
-        r#""x:a" is there twice"#
+        r#""x:a" is registered twice"#
     );
 }
 

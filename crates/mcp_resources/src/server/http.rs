@@ -281,7 +281,7 @@ impl<H: ServerHandler> Endpoint<H> {
             .as_ref()
             .is_some_and(|token| !token.is_in(request.headers()))
         {
-            let mut response = refusal(StatusCode::UNAUTHORIZED, "A bearer token is needed.");
+            let mut response = refusal(StatusCode::UNAUTHORIZED, "A bearer token is required.");
             response
                 .headers_mut()
                 .insert(WWW_AUTHENTICATE, "Bearer".parse().expect("visible ASCII"));
@@ -374,7 +374,7 @@ impl<H: ServerHandler> Endpoint<H> {
                 match serde_json::from_slice::<Value>(&body) {
                     Ok(_) => invalid(
                         ErrorCode::INVALID_REQUEST,
-                        "the body is not a message of JSON-RPC 2.0",
+                        "the body is not a JSON-RPC 2.0 message",
                     ),
                     Err(_) => invalid(ErrorCode::PARSE_ERROR, "the body is not JSON"),
                 }

@@ -5,7 +5,7 @@
 const MAX_VALUES: usize = 100_000;
 
 /// The error for a message with more values.
-pub(super) const TOO_MANY_VALUES: &str = "a message has 100,000 values at the most";
+pub(super) const TOO_MANY_VALUES: &str = "a message can have at most 100,000 values";
 
 /// Returns whether a JSON text has more than [`MAX_VALUES`] values, about: it counts commas and brackets outside of
 /// strings.

@@ -278,7 +278,7 @@ fn empty_if_undeclared<T: Default>(
 async fn catch_panic_as_error<T>(
     work: impl Future<Output = Result<T, ErrorData>>,
 ) -> Result<T, ErrorData> {
-    let panicked = "what answers the request panicked; the server's standard error says why";
+    let panicked = "the request's handler panicked; the server's standard error says why";
     catch_panic(work)
         .await
         .unwrap_or_else(|_| Err(ErrorData::internal_error(panicked, None)))
@@ -300,9 +300,11 @@ fn run_blocking<T>(work: impl FnOnce() -> T) -> T {
 /// Says that it is unknown whether a subscription began or ended.
 fn subscription_error(interruption: Interruption) -> ErrorData {
     let why = match interruption {
-        Interruption::Panic => "what subscribes panicked; the server's standard error says why",
+        Interruption::Panic => {
+            "the subscription handler panicked; the server's standard error says why"
+        }
         Interruption::Timeout | Interruption::Busy => {
-            "what watches the resources does not answer; try again later"
+            "the resource watcher does not respond; try again later"
         }
     };
     ErrorData::internal_error(why, None)

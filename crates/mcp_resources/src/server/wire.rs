@@ -98,7 +98,7 @@ pub(super) fn cursor(place: u64) -> String {
 
 pub(super) fn place(cursor: &str) -> Result<u64, ErrorData> {
     u64::from_str_radix(cursor, 16).map_err(|_| {
-        let why = "the cursor is not one of this server; start without one";
+        let why = "the cursor is not from this server; start without one";
         ErrorData::invalid_params(why, None)
     })
 }
@@ -140,11 +140,14 @@ pub(super) fn complete_error(error: &CompleteError) -> ErrorData {
             ErrorData::invalid_params("the template has no such variable", None)
         }
         CompleteError::Interrupted(Interruption::Panic) => ErrorData::internal_error(
-            "what offers values panicked; the server's standard error says why",
+            "the completion handler panicked; the server's standard error says why",
             None,
         ),
         CompleteError::Interrupted(Interruption::Timeout | Interruption::Busy) => {
-            ErrorData::internal_error("what offers values took too long; try again later", None)
+            ErrorData::internal_error(
+                "the completion handler took too long; try again later",
+                None,
+            )
         }
     }
 }

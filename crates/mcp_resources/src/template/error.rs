@@ -19,7 +19,7 @@ pub struct TemplateError {
 #[non_exhaustive]
 pub enum Problem {
     /// More than [`MAX_TEMPLATE_LENGTH`] bytes.
-    #[error("the template is {length} bytes long, {MAX_TEMPLATE_LENGTH} are allowed")]
+    #[error("the template has {length} bytes, over the limit of {MAX_TEMPLATE_LENGTH}")]
     TooLong {
         /// Its bytes.
         length: usize,
@@ -28,13 +28,13 @@ pub enum Problem {
     #[error("the template mentions more than {MAX_VARIABLES} variables")]
     TooManyVariables,
     /// A `{` without its `}`.
-    #[error("\"{{\" has no \"}}\" that closes it")]
+    #[error("\"{{\" has no closing \"}}\"")]
     Unclosed,
     /// A `}` without its `{`.
-    #[error("\"}}\" closes nothing")]
+    #[error("\"}}\" has no opening \"{{\"")]
     Unopened,
     /// A character that a URI can't hold outside of expressions (§2.1).
-    #[error("the character {0:?} has to be percent-encoded")]
+    #[error("the character {0:?} must be percent-encoded")]
     LiteralCharacter(char),
     /// A `%` without two hexadecimal digits (§2.1 and §2.3).
     #[error("\"%\" needs two hexadecimal digits after it")]
@@ -52,15 +52,15 @@ pub enum Problem {
     #[error("a dot in the name of a variable needs a letter, a digit or \"_\" after it")]
     NameDot,
     /// A prefix that is not a number from 1 to 9999 (§2.4.1).
-    #[error("a prefix has to be a number from 1 to 9999 without leading zeros")]
+    #[error("a prefix must be a number from 1 to 9999 without leading zeros")]
     Prefix,
     /// A character after a prefix or a `*` that is neither `,` nor `}` (§2.4).
-    #[error("\",\" or \"}}\" has to follow here, not {0:?}")]
+    #[error("\",\" or \"}}\" must follow here, not {0:?}")]
     AfterModifier(char),
     /// Two variables with no text between them that says where one ends. The template can be expanded, but not
     /// matched.
     #[error(
-        "nothing says where {first:?} ends and {second:?} begins, so no URI can be matched; put text between them"
+        "the template doesn't show where {first:?} ends and {second:?} begins, so URIs can't be matched; put text between them"
     )]
     Neighbours {
         /// The variable on the left.
@@ -70,7 +70,7 @@ pub enum Problem {
     },
     /// A `{?…}` or `{&…}` that is not at the end or before a fragment. The template can be expanded, but not
     /// matched.
-    #[error("a query can be matched at the end of a template or before its fragment alone")]
+    #[error("a query can only be matched at the end of a template or directly before its fragment")]
     MisplacedQuery,
     /// A second `{#…}`. The template can be expanded, but not matched.
     #[error("a template with two fragments can't be matched")]

@@ -18,7 +18,7 @@ use serde_json::{Value, from_str, json};
 use super::{Endpoint, invalid};
 use crate::server::batch;
 
-const NO_MESSAGE: &str = "this is not a message of JSON-RPC 2.0";
+const NO_MESSAGE: &str = "this is not a JSON-RPC 2.0 message";
 
 const REFUSAL: &str = "only sessions of 2025-03-26 have batches, of 1 to 100 messages without initialize; send one message at a time";
 

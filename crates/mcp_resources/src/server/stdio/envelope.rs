@@ -64,7 +64,8 @@ pub(super) fn parse_line(line: &[u8], batches: Batches) -> Vec<Result<Incoming, 
             .filter_map(|message| parse_message(message.get().as_bytes()))
             .collect(),
         Ok(_) => {
-            let why = "a batch, which 2025-03-26 alone has, of 1 to 100 messages, is no request";
+            let why =
+                "only 2025-03-26 has batches, of 1 to 100 messages; send one message at a time";
             vec![Err(Refusal::invalid_request(None, why))]
         }
         Err(error) => explain(line, &error).into_iter().collect(),
@@ -118,7 +119,7 @@ fn explain(text: &[u8], error: &dyn Display) -> Option<Result<Incoming, Box<Refu
         }
         _ => {
             let why =
-                "no request of JSON-RPC 2.0, which has \"jsonrpc\": \"2.0\", an id and a method";
+                "not a JSON-RPC 2.0 request, which has \"jsonrpc\": \"2.0\", an id and a method";
             Some(Err(Refusal::invalid_request(id, why)))
         }
     }
