@@ -415,7 +415,7 @@ pub(crate) enum Mcp {
     Read {
         /// The server
         server: String,
-        /// The URI, as `resources` lists it or as a template expands
+        /// The URI, from `resources` or expanded from a template
         uri: String,
         /// Print it again whenever the server reports a change, until Ctrl-C
         #[arg(long)]
@@ -469,7 +469,7 @@ pub(crate) struct McpServe {
 pub(crate) struct McpLogin {
     /// The server
     pub(crate) server: String,
-    /// The client ID of jp, if the provider doesn't allow dynamic registration
+    /// jp's client ID, if the provider doesn't allow dynamic registration
     #[arg(long, value_name = "ID")]
     pub(crate) client_id: Option<String>,
     /// The environment variable that holds the client secret

@@ -744,7 +744,7 @@ fn what_a_walk_would_leave_out_is_refused() {
         (".git/config", "it belongs to version control or to jp"),
         (".jp/config.toml", "it belongs to version control or to jp"),
         ("settings", "it belongs to version control or to jp"),
-        ("to-src/main.rs", "a directory on its path is a link"),
+        ("to-src/main.rs", "a directory in its path is a link"),
     ];
     for (path, why) in because {
         let (code, message) = client.refused(&sandbox.uri(path));

@@ -228,7 +228,7 @@ impl Files {
             (self.secrets, content.as_text().and_then(find_secret))
         {
             let why = format!(
-                "line {} looks like {}, and conversation.attachment.secrets refuses it",
+                "line {} seems to contain {}, and conversation.attachment.secrets refuses it",
                 found.line, found.kind
             );
             return Err(refuse(path, &why));
@@ -312,7 +312,7 @@ impl Files {
             }
             LeftOut::NotAFile => refusal(format!("{path} is not a file"), SEE_COMPLETION),
             LeftOut::NeverEntered => refuse(path, "it belongs to version control or to jp"),
-            LeftOut::DirectoryLink => refuse(path, "a directory on its path is a link"),
+            LeftOut::DirectoryLink => refuse(path, "a directory in its path is a link"),
             LeftOut::LeadsOut => refuse(path, "a link points outside the workspace"),
             LeftOut::Ignored(rule) => refuse(path, &describe_rule(&rule)),
             LeftOut::Secret => refuse_secret(path, "files with this name usually contain secrets"),

@@ -230,7 +230,7 @@ fn check_workspace(
         return Err(configured.refuse(
             "api_key_command",
             &path,
-            "is not run: jp runs no key commands of a workspace",
+            "is not run: jp doesn't run key commands from a workspace",
         ));
     }
     if let (Some(path), Some(variable)) =

@@ -70,7 +70,7 @@ pub enum BlobError {
         damage: Damage,
     },
     /// The file states a larger size than the caller allows.
-    #[error("read blob {checksum}: {} holds {size} bytes, more than {cap}", path.display())]
+    #[error("read blob {checksum}: {} has {size} bytes, more than {cap}", path.display())]
     TooLarge {
         /// The requested blob.
         checksum: Checksum,

@@ -459,7 +459,7 @@ fn no_answer_is_made_up_for_the_user() {
     ! The user did not answer "Which?", asked by `t`.
     Status of "h": waiting.
     ---
-    ! `t` waits for an answer that only the user can give. `fetch` asks the user again, `abort` ends it.
+    ! `t` is waiting for an answer that only the user can give. `fetch` asks the user again, `abort` ends it.
     Status of "h": waiting.
     ---
     thanks
@@ -739,7 +739,7 @@ fn empty_lines_without_end_are_no_answer() {
             `t` has written nothing for 0.3 seconds and is still running. `fetch` waits longer, `abort` ends it.
             Status of "h": running.
             ---
-            `t` gave no last answer and was ended.
+            `t` sent no final answer and was ended.
             Status of "h": stopped.
             "#);
         }
@@ -855,7 +855,7 @@ fn abort_ends_a_process_that_ignores_it() {
     started
     Status of "h": running.
     ---
-    `t` gave no last answer and was ended.
+    `t` sent no final answer and was ended.
     Status of "h": stopped.
     ---
     ! `t` has no handle "h" and no other live handle. A process that is not kept ends with its turn. Start one with `spawn`.
@@ -1170,7 +1170,7 @@ fn output_of_a_kept_process_between_turns_is_not_lost() {
     three
     Status of "h": running.
     ---
-    `t` gave no last answer and was ended.
+    `t` sent no final answer and was ended.
     Status of "h": stopped.
     "#);
 }

@@ -168,7 +168,7 @@ fn status_hint(status: &HttpStatus, server: &str) -> Option<String> {
             "`jp mcp login {server}` logs in; if you have a token, set {token} to the name of its variable."
         ),
         403 => format!(
-            "your login lacks this right: log in with more rights, `jp mcp login {server}`, or replace the token of {token}."
+            "your login lacks a permission: log in again with `jp mcp login {server}`, or replace the token that {token} names."
         ),
         404 => format!("check {url}: it must be the full endpoint, which often ends in /mcp."),
         405 => format!("check {url}; jp doesn't support the older transport HTTP+SSE."),
@@ -282,7 +282,7 @@ mod tests {
         the MCP server `notes`: it answered with the status 401 Unauthorized
         hint: `jp mcp login notes` logs in; if you have a token, set providers.mcp.notes.token_env to the name of its variable.
         the MCP server `notes`: it answered with the status 403 Forbidden
-        hint: your login lacks this right: log in with more rights, `jp mcp login notes`, or replace the token of providers.mcp.notes.token_env.
+        hint: your login lacks a permission: log in again with `jp mcp login notes`, or replace the token that providers.mcp.notes.token_env names.
         the MCP server `notes`: it answered with the status 404 Not Found
         hint: check providers.mcp.notes.url: it must be the full endpoint, which often ends in /mcp.
         the MCP server `notes`: it answered with the status 307 Temporary Redirect, a redirect to https://…@other.example/mcp, which is not followed

@@ -28,7 +28,7 @@ const MAX_OUTPUT_BYTES: usize = 64_000;
 
 /// The error if the configuration makes the tool one that is not stateful.
 pub(super) const NOT_STATEFUL: &str =
-    "The tool `shell` has to be stateful, but the configuration says that it is not.";
+    "The tool `shell` must be stateful, but the configuration says that it is not.";
 
 const DESCRIPTION: &str = "A shell session that keeps its directory, its variables and its running programs between calls. \
     `spawn` starts it. `apply` types into it and returns the output until the prompt is back. `fetch` returns new \

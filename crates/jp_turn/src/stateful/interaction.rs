@@ -162,7 +162,7 @@ impl Interaction<'_> {
                 ]);
                 let name = &self.tool.name;
                 let reason =
-                    format!("`{name}` waits for an answer that only the user can give.{ways}");
+                    format!("`{name}` is waiting for an answer that only the user can give.{ways}");
                 (ToolResponse::from_error(reason), Status::Waiting)
             }
             Some(Pending::Model { questions, held }) => match self.collect_answers(questions, held)
@@ -194,7 +194,7 @@ impl Interaction<'_> {
                 .parse_line(&line, &mut session.told)
                 .map_or_else(ToolResponse::from_error, write_questions),
             _ => ToolResponse::new([ContentBlock::text(format!(
-                "`{}` gave no last answer and was ended.",
+                "`{}` sent no final answer and was ended.",
                 self.tool.name
             ))]),
         };
