@@ -124,7 +124,7 @@ fn templates(root: &Arc<Root>) -> Bundle {
                     section(&text, parameters.text("path")?).ok_or(ReadError::NotFound)
                 },
             )
-            .description("What stands under a headline; the path has the headlines above it, as Tasks/Urgent")
+            .description("The text under a headline; the path contains the headlines above it, such as Tasks/Urgent")
             .mime_type("text/markdown")
             .complete("file", complete),
         )
