@@ -404,7 +404,7 @@ fn secret_in_a_resource_is_found() {
         &["--new", "-c", refuse, "-a", "mcp+docs+note:one", "what?"],
     )
     .failed(3)
-    .says(["looks like"]);
+    .says(["seems to contain"]);
 }
 
 #[test]

@@ -800,7 +800,7 @@ fn reads_follow_the_limits_of_the_configuration() {
         "more than the 100 bytes that conversation.attachment.max_bytes allows",
     );
     let (_, message) = client.refused(&sandbox.uri("notes.md"));
-    assert_contains(&message, "line 2 looks like");
+    assert_contains(&message, "line 2 seems to contain");
     assert_contains(&message, "refuses it");
     assert_lacks(&message, "ghp_");
 }

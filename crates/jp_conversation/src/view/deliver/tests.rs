@@ -841,7 +841,7 @@ fn lines_that_only_the_break_before_them_makes_alike_are_not_the_same() {
     let script = script.read("a:b#L2-21", &format!("{}\n", part(&text, 2, 20)));
     assert_eq!(script.names(), ["full", "lines"]);
     assert!(
-        script.texts()[1].contains("Lines 2-20 are lines 2-20 of what")
+        script.texts()[1].contains("Lines 2-20 are lines 2-20 of the content")
             && script.texts()[1].contains("Line 21 is:\n```rs\n\n```")
     );
     let script = script.read("a:b#L3-20", part(&text, 3, 20).trim_end());
