@@ -87,3 +87,24 @@ fn view_holds_for_every_whole_event_of_its_seeds() {
         fuzz_checks::view(&seed);
     }
 }
+
+/// The gate doesn't compile the targets, which need libFuzzer.
+#[test]
+fn every_check_has_a_target() {
+    let targets = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/fuzz_targets");
+    for check in [
+        "declarations",
+        "events_json",
+        "template_sets",
+        "templates",
+        "tool_output",
+        "uris",
+        "view",
+    ] {
+        let target = fs::read_to_string(targets.join(format!("{check}.rs"))).unwrap();
+        assert!(
+            target.contains(&format!("fuzz_checks::{check}(")),
+            "{target}"
+        );
+    }
+}

@@ -58,7 +58,10 @@ mod tests {
     use crate::{Place, parse_configured, parse_input, parse_stored};
 
     fn place() -> Place {
-        Place::new("/w")
+        Place {
+            current_dir: "/w/none".into(),
+            ..Place::new("/w")
+        }
     }
 
     fn note(id: &str) -> BearUri {

@@ -29,25 +29,26 @@ pub fn binary_type(bytes: &[u8], name: &str) -> &'static str {
     }
 }
 
+/// The container of old Office files, thumbnails and installers.
+const OLE: &str = "application/x-ole-storage";
+
 /// Returns the type of content by its first bytes.
 pub(crate) fn magic_type(bytes: &[u8]) -> Option<&'static str> {
     // Enough to distinguish office files from other archives, by the names of their first entries.
     const HEAD: usize = 64 * 1024;
     let kind = infer::get(&bytes[..bytes.len().min(HEAD)])?;
-    (kind.matcher_type() != MatcherType::Text).then(|| kind.mime_type())
+    match kind.mime_type() {
+        // `infer` doesn't look inside an OLE file; old Office files are only some of them.
+        "application/msword" => Some(OLE),
+        _ if kind.matcher_type() == MatcherType::Text => None,
+        mime_type => Some(mime_type),
+    }
 }
 
 /// Returns whether other formats use this one as a container, so that the name can be more
 /// specific.
 fn is_container(mime_type: &str) -> bool {
-    [
-        "application/zip",
-        "application/x-ole-storage",
-        // `infer` gives this type to all old Office files, without a look inside.
-        "application/msword",
-        "application/gzip",
-    ]
-    .contains(&mime_type)
+    ["application/zip", OLE, "application/gzip"].contains(&mime_type)
 }
 
 /// Returns the type of a name, unless it is one of text.
@@ -68,8 +69,8 @@ mod tests {
     fn content_decides_before_the_name() {
         const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
         const ZIP: &[u8] = b"PK\x03\x04\x14\0\0\0\0\0 other";
-        const OLE: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0";
-        let table: [(&[u8], &str, &str, bool); 23] = [
+        const OLE_FILE: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0";
+        let table: [(&[u8], &str, &str, bool); 24] = [
             (b"fn main() {}", "src/main.rs", "text/x-rust", true),
             (b"hello", "hello", "text/plain", true),
             (b"", "empty.png", "text/plain", true),
@@ -79,8 +80,9 @@ mod tests {
             (b"#!/bin/sh\n", "run", "text/plain", true),
             (b"%PDF-1.4\n", "a.txt", "application/pdf", false),
             (b"%PDF-1.4\n\xff\0", "a", "application/pdf", false),
-            (OLE, "a.xls", "application/vnd.ms-excel", false),
-            (OLE, "a.doc", "application/msword", false),
+            (OLE_FILE, "a.xls", "application/vnd.ms-excel", false),
+            (OLE_FILE, "a.doc", "application/msword", false),
+            (OLE_FILE, "Thumbs", OLE, false),
             (PNG, "a.png", "image/png", false),
             (PNG, "a.txt", "image/png", false),
             (b"\xff\xd8\xff\xe0\0", "x", "image/jpeg", false),

@@ -175,7 +175,10 @@ mod tests {
     }
 
     fn place() -> Place {
-        Place::new("/w")
+        Place {
+            current_dir: "/w/none".into(),
+            ..Place::new("/w")
+        }
     }
 
     fn attach(

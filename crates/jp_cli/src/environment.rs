@@ -39,7 +39,11 @@ impl Environment {
         let stdin_is_terminal = io::stdin().is_terminal();
         // Locks need a directory even without a home. The user's number keeps users apart.
         let substitute_home = env::temp_dir().join(format!("jp-{}", user()));
-        let base = home.as_ref().unwrap_or(&substitute_home);
+        // The substitute is the directory itself; in a home, both have their usual places.
+        let below_home = |path: &str| {
+            home.as_ref()
+                .map_or_else(|| substitute_home.clone(), |home| home.join(path))
+        };
         let (data, cache) = (
             read_directory("XDG_DATA_HOME"),
             read_directory("XDG_CACHE_HOME"),
@@ -51,8 +55,10 @@ impl Environment {
             current_dir: env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
             config: read_directory("XDG_CONFIG_HOME")
                 .or_else(|| home.as_ref().map(|home| home.join(".config"))),
-            data: data.unwrap_or_else(|| base.join(".local/share")).join("jp"),
-            cache: cache.unwrap_or_else(|| base.join(".cache")).join("jp"),
+            data: data
+                .unwrap_or_else(|| below_home(".local/share"))
+                .join("jp"),
+            cache: cache.unwrap_or_else(|| below_home(".cache")).join("jp"),
             bear_database: env::var_os("JP_BEAR_DATABASE").map(PathBuf::from),
             displays: Displays {
                 wayland: read_display("WAYLAND_DISPLAY"),

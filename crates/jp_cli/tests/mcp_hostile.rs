@@ -181,8 +181,8 @@ const MODES: &[(&str, Configured, Outcome)] = &[
     ("escapes", Program, Answers),
     ("ref-network", Program, Answers),
     ("bad-schema", Program, Answers),
-    ("asks-forever", Program, FailsCall("it asked 20 questions without answering")),
-    ("rounds-forever", Program, FailsCall("it asked 20 questions without answering")),
+    ("asks-forever", Program, FailsCall("it asked back 20 times without answering")),
+    ("rounds-forever", Program, FailsCall("it asked back 20 times without answering")),
     ("http-401", Http, LosesTools("it answered with the status 401 Unauthorized")),
     ("http-403", Http, LosesTools("it answered with the status 403 Forbidden")),
     ("http-404", Http, LosesTools("it answered with the status 404 Not Found")),
@@ -501,7 +501,7 @@ fn only_tools_that_cant_be_offered_are_left_out() {
 fn server_that_asks_for_ever_is_given_up() {
     for mode in ["asks-forever", "rounds-forever"] {
         let came =
-            Came::over_stdio(mode).failed_its_call("it asked 20 questions without answering");
+            Came::over_stdio(mode).failed_its_call("it asked back 20 times without answering");
         assert_count(&came.run.stderr, "there is no terminal to ask you on", 1);
     }
     // The user can end it at the prompt.

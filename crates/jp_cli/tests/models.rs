@@ -59,7 +59,7 @@ fn every_provider_that_is_set_up_is_listed_with_what_its_models_take() {
     ");
     assert_contains(
         &run.stderr,
-        "warning: failed to list the models of gone: failed to reach gone at",
+        "warning: the models of gone are not listed: failed to reach gone at",
     );
     assert_contains(&run.stderr, "jp uses llamacpp/m");
     assert!(hosted.received()[0].head.contains("x-api-key: sk-test"));

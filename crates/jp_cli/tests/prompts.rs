@@ -162,7 +162,10 @@ fn model_is_told_why_not() {
     terminal.answer(RUN, "w\n");
     terminal.answer("Why not?", "she is asleep\n");
     terminal.finish("Done.");
-    assert_contains(&desk.results()[0], ": she is asleep");
+    assert_contains(
+        &desk.results()[0],
+        "The user refused the call of `greet`: she is asleep",
+    );
 }
 
 #[test]
@@ -844,7 +847,7 @@ fn scenes() -> Vec<Vec<Scene>> {
             "greet",
             greet("cyd"),
             &[(RUN, "w\n"), ("Why not?", "she is asleep\n")],
-            ": she is asleep",
+            "The user refused the call of `greet`: she is asleep",
         )],
         vec![(
             "greet",

@@ -814,7 +814,10 @@ fn lost_content_is_named_with_a_remedy() {
     let whole = fs::read(&blob).unwrap();
     for (lost, hint) in [
         (None, "attach its source again"),
-        (Some(&whole[..whole.len() - 9]), "delete that file"),
+        (
+            Some(&whole[..whole.len() - 9]),
+            "delete the file of the content",
+        ),
     ] {
         match lost {
             None => fs::remove_file(&blob).unwrap(),

@@ -54,8 +54,8 @@ pub enum Fault {
         /// The server's message.
         message: String,
     },
-    /// It requires the visit of a page, and the user declined.
-    #[error("it wants you to visit a page first, and you declined")]
+    /// It requires the visit of a page, which the user declined or could not be asked for.
+    #[error("it wants you to visit a page first, and the page was not visited")]
     Declined,
     /// It requires visits of these pages.
     #[error("it wants you to visit {} pages first", .0.len())]
@@ -97,7 +97,7 @@ pub enum Fault {
         cursor: String,
     },
     /// It asked too many questions.
-    #[error("it asked {0} questions without answering")]
+    #[error("it asked back {0} times without answering")]
     TooManyRounds(usize),
     /// The login failed.
     #[error("the login failed: {0}")]

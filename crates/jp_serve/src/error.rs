@@ -48,7 +48,7 @@ pub enum Warning {
     },
     /// The workspace or its history attaches a file that a walk would exclude.
     #[error(
-        "the list lacks {path}: the workspace or its history attaches it, but ignore rules exclude it; \
+        "the list lacks {path}: the workspace or its history attaches it, but jp would leave it out of a directory; \
          run `jp attachment add` with this path to offer it"
     )]
     NotWalked {

@@ -228,10 +228,10 @@ fn hint_for_blob(error: &BlobError) -> Option<&'static str> {
             damage: Damage::Size { .. },
             ..
         } => Some(
-            "if someone edited the size in events.json, restore it there. If not, delete that file and attach its source again.",
+            "if someone edited the size in events.json, restore it there. If not, delete the file of the content and attach its source again.",
         ),
         BlobError::Corrupt { .. } => Some(
-            "delete that file and attach its source again; `jp storage check` lists all damaged content.",
+            "delete the file of the content and attach its source again; `jp storage check` lists all damaged content.",
         ),
         _ => None,
     }

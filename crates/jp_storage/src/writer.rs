@@ -282,15 +282,16 @@ impl Writer {
     /// The lost part of a torn end goes to another file.
     fn rewrite(&self, new: Vec<String>, batch: Batch) -> Result<(), WriteError> {
         let read = read_lines(&self.tree, &self.directory, Writers::Unknown)?;
-        if let Some(torn) = &read.torn {
-            self.write_aside(torn)?;
-        }
         let mut lines = Vec::with_capacity(read.lines.len() + new.len());
         for line in &read.lines {
             lines.push(self.modernise(line, &batch)?);
         }
         lines.extend(new);
         batch.commit()?;
+        // After the commit: a retry of a failed commit would write another copy.
+        if let Some(torn) = &read.torn {
+            self.write_aside(torn)?;
+        }
         let path = self.directory.join(EVENTS);
         self.tree
             .replace(&path, append::whole_file(&lines).as_bytes())

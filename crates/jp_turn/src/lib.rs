@@ -83,6 +83,7 @@ mod inquiry;
 mod line;
 mod local;
 mod parse;
+mod plain_text;
 mod plan;
 mod question;
 mod record;

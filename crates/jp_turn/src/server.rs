@@ -18,6 +18,7 @@ use crate::{
     Answerer, Preview, Question, Reply, Schema, ServerTool, Tool, Toolbox, excerpt,
     line::Line,
     parse::{MAX_WARNING_LENGTH, limit_warnings, warning_block},
+    plain_text::plain_text,
     plan::Plan,
     question::{Asking, ShownBlocks},
     turnstile::PromptKind,
@@ -506,7 +507,7 @@ fn select_lines(lines: &[String]) -> Vec<String> {
         .iter()
         .enumerate()
         .filter(|(index, _)| *index < first || index + last >= lines.len())
-        .map(|(_, line)| anstream::adapter::strip_str(line).to_string())
+        .map(|(_, line)| plain_text(line))
         .collect()
 }
 

@@ -707,7 +707,7 @@ fn lines_without_end_are_left_out_up_to_a_bound() {
     ! `t` wrote a line that is not a response: x
     Status of "h": running.
     ---
-    ! Lines that the tool wrote before this call, left out here: 1000. There may be more, so the answer below may belong to an earlier call.
+    ! Lines that the tool wrote before this call, left out here: 1000. There may be more, so the answer below may not be the answer to this call.
     `t` wrote a line that is not a response: x
     Status of "h": running.
     ---

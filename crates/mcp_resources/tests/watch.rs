@@ -187,22 +187,25 @@ async fn subscriber_hears_of_a_link_to_a_directory_that_is_turned_elsewhere() {
         symlink("./v2", path("new")).unwrap();
         fs::rename(path("new"), path("data")).unwrap();
         client
-            .expect_update("org://note", "{named}: the link leads elsewhere")
+            .expect_update("org://note", &format!("{named}: the link leads elsewhere"))
             .await;
         settle(&mut client, directory.path(), "turned").await;
         fs::remove_file(path("data")).unwrap();
         client
-            .expect_update("org://note", "{named}: the link is gone")
+            .expect_update("org://note", &format!("{named}: the link is gone"))
             .await;
         settle(&mut client, directory.path(), "gone").await;
         symlink(path("v3"), path("data")).unwrap();
         client
-            .expect_update("org://note", "{named}: the link is back")
+            .expect_update("org://note", &format!("{named}: the link is back"))
             .await;
         settle(&mut client, directory.path(), "back").await;
         fs::write(path("v3/a.org"), "changed").unwrap();
         client
-            .expect_update("org://note", "{named}: what it leads to is watched")
+            .expect_update(
+                "org://note",
+                &format!("{named}: what it leads to is watched"),
+            )
             .await;
     }
 }

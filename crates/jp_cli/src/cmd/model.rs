@@ -155,7 +155,7 @@ fn prepare_requests(
 fn warn(context: &Context<'_>, provider: &str, reason: &str) {
     // A base URL may contain credentials, and errors quote it.
     context.output.warn(&without_credentials(&format!(
-        "failed to list the models of {provider}: {reason}"
+        "the models of {provider} are not listed: {reason}"
     )));
 }
 

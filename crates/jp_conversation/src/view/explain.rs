@@ -201,7 +201,7 @@ fn why_full(why: WhyFull) -> &'static str {
         WhyFull::New => "no other version of it is in this request",
         WhyFull::TooFarBack => "it is too many turns back",
         WhyFull::AskedAgain => "asked for again after a reference",
-        WhyFull::Changed => "it changed, and no whole version is in this request",
+        WhyFull::Changed => "it changed, and no earlier whole version is in this request",
         WhyFull::ChangedMuch => "it changed too much for a diff",
         WhyFull::FewLines => "too few of its lines are in this request",
         WhyFull::NotShorter => "a reference would not be shorter",
@@ -512,7 +512,7 @@ mod tests {
         1 full: no other version of it is in this request
         1 full: it is too many turns back
         1 full: asked for again after a reference
-        1 full: it changed, and no whole version is in this request
+        1 full: it changed, and no earlier whole version is in this request
         1 full: it changed too much for a diff
         1 full: too few of its lines are in this request
         1 full: a reference would not be shorter
@@ -522,7 +522,7 @@ mod tests {
         1 tombstone: a newer version is in the result of call 2 of turn 1 (`read_file`, 7)
         1 compacted: a compaction left it out
         2 full: new in this turn
-        2 full: new in this turn; it changed, and no whole version is in this request
+        2 full: new in this turn; it changed, and no earlier whole version is in this request
         ");
     }
 }

@@ -18,7 +18,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(1);
 const MAX_REQUEST: usize = 16_000;
 const PATH: &str = "/callback";
 
-const WELL: &str = "You are logged in. Close this page and return to the terminal.";
+const WELL: &str = "jp received the answer. Close this page and return to the terminal.";
 const REFUSED: &str = "You are not logged in. The terminal shows the reason.";
 const ELSEWHERE: &str = "There is nothing here.";
 

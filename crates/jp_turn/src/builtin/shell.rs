@@ -57,8 +57,10 @@ pub(super) fn tool() -> Tool {
 
 /// Returns the input for the user's prompt.
 pub(crate) fn describe_input(input: &Map<String, Value>) -> String {
-    match (input.get("text"), input.get("keys")) {
-        (Some(Value::String(text)), None) | (None, Some(Value::String(text))) => text.clone(),
+    let text = input.get("text").and_then(Value::as_str);
+    let keys = input.get("keys").and_then(Value::as_str);
+    match (text, keys) {
+        (Some(typed), None) | (None, Some(typed)) => typed.to_owned(),
         // Invalid input is shown unchanged.
         _ => Value::Object(input.clone()).to_string(),
     }

@@ -419,7 +419,7 @@ impl Interaction<'_> {
             count += 1;
         }
         let more = match is_enough(count) {
-            true => " There may be more, so the answer below may belong to an earlier call.",
+            true => " There may be more, so the answer below may not be the answer to this call.",
             false => "",
         };
         let text =

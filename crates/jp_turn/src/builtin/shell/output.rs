@@ -2,6 +2,8 @@
 
 use jp_process::BoundedOutput;
 
+use crate::plain_text::plain_text;
+
 /// The maximum output of one interaction that is kept, in bytes. As JSON it takes at most three
 /// times that, if all of it is replaced by U+FFFD, and so still fits into one line of a stateful
 /// tool.
@@ -114,7 +116,7 @@ impl Output {
         let (printed, left_out) = (kept.total_len(), kept.left_out());
         if left_out == 0 {
             return Shown {
-                text: plain_text(&kept.into_bytes()),
+                text: plain_text(&String::from_utf8_lossy(&kept.into_bytes())),
                 printed,
                 left_out,
             };
@@ -122,8 +124,8 @@ impl Output {
         let (head, tail) = kept.into_parts();
         let text = format!(
             "{}\n[… {left_out} bytes are not kept …]\n{}",
-            plain_text(&head),
-            plain_text(&tail)
+            plain_text(&String::from_utf8_lossy(&head)),
+            plain_text(&String::from_utf8_lossy(&tail))
         );
         Shown {
             text,
@@ -161,18 +163,6 @@ impl Output {
         self.ends_with_prompt = false;
         self.kept.push(bytes);
     }
-}
-
-/// Returns the text that a terminal would show in the end, without colours and overwritten lines.
-fn plain_text(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    let lines: Vec<_> = text.split('\n').map(visible_part).collect();
-    anstream::adapter::strip_str(&lines.join("\n")).to_string()
-}
-
-fn visible_part(line: &str) -> &str {
-    let line = line.trim_end_matches('\r');
-    line.rsplit('\r').next().unwrap_or(line)
 }
 
 #[cfg(test)]
