@@ -562,7 +562,7 @@ async fn rest_is_served_beside_a_reported_argument() {
     assert_eq!(status, Some(0), "{told}");
     let expected = "\
 warning: none.org is left out: No such file or directory (os error 2); correct that and start again
-warning: org is left out: it is a directory; name the files in it, as 'org/**/*.org'
+warning: org is left out: it is a directory; name the files in it, such as 'org/**/*.org'
 warning: nothing matches none/*.org; check the pattern, or the directory that it starts with
 ";
     assert!(told.starts_with(expected), "{told}");
