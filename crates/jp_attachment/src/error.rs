@@ -163,7 +163,7 @@ pub enum AttachError {
         directory: PathBuf,
     },
     /// There are excludes, but no files to exclude from.
-    #[error("attach {0:?}: there is no attachment to exclude files from")]
+    #[error("attach {0:?}: it only excludes files, and nothing else is attached with it")]
     OnlyExcludes(String),
     /// A file is larger than allowed.
     #[error(

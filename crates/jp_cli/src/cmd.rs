@@ -28,6 +28,7 @@ fn only_stores(command: &Command) -> bool {
         command,
         Command::Init(_)
             | Command::Attachment(args::Attachment::Add { .. } | args::Attachment::Rm { .. })
+            | Command::Resource(args::Resource::Refresh { .. })
             | Command::Conversation(
                 args::Conversation::Use { .. }
                     | args::Conversation::Fork { .. }

@@ -99,7 +99,7 @@ pub(crate) fn find_words(notice: &Notice) -> Words {
                 false => "using defaults",
             };
             say(format!(
-                "{provider} did not report the model's capabilities ({error}); {known}"
+                "{provider} did not report the model's capabilities (failed to {error}); {known}"
             ))
         }
         Notice::ModelChanged {

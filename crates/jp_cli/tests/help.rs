@@ -90,6 +90,21 @@ fn unknown_command_of_a_command_is_an_error() {
         ]);
 }
 
+#[test]
+fn further_words_after_a_topic_are_an_error() {
+    elsewhere()
+        .jp(&["help", "conversations", "ls"])
+        .failed(2)
+        .says([
+            "the topic `conversations` takes no further words",
+            "`jp help conversations` prints it",
+        ]);
+    elsewhere()
+        .jp(&["help", "query", "extra"])
+        .failed(2)
+        .says(["`jp help query` shows its options"]);
+}
+
 /// Returns the words of every `` `jp help WORDS` `` in the sources of all crates.
 fn hints(directory: &std::path::Path, hints: &mut Vec<String>) {
     for entry in std::fs::read_dir(directory).unwrap() {

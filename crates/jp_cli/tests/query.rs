@@ -683,6 +683,7 @@ fn no_persist_is_refused_where_there_is_nothing_else_to_do() {
         vec!["c", "fork"],
         vec!["c", "use", &id],
         vec!["a", "add", "."],
+        vec!["r", "refresh"],
         vec!["init", "x"],
     ] {
         sandbox

@@ -145,7 +145,7 @@ fn walk_without_files_fails_with_the_reason() {
         ),
         (
             &["!src", "!*.rs"],
-            r#"attach "!src": there is no attachment to exclude files from"#,
+            r#"attach "!src": it only excludes files, and nothing else is attached with it"#,
         ),
     ];
     for (inputs, message) in table {

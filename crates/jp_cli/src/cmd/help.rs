@@ -93,6 +93,15 @@ fn check_command(words: &[String]) -> Result<(), SessionError> {
     let mut command = Args::command();
     // Subcommands are made only when they are needed.
     command.build();
+    if let [first, _, ..] = words
+        && find_topic(first).is_some()
+        && command.find_subcommand(first).is_none()
+    {
+        return Err(
+            SessionError::usage(format!("the topic `{first}` takes no further words"))
+                .with_hint(format!("`jp help {first}` prints it.")),
+        );
+    }
     let mut known = &command;
     for (index, word) in words.iter().enumerate() {
         known = known
@@ -124,6 +133,7 @@ fn unknown_error(parent: &Command, before: &[String], word: &str) -> SessionErro
             "the topics are {}. `jp help` lists the commands, too.",
             TOPICS.map(|topic| topic.name).join(", ")
         ),
+        _ if names.is_empty() => format!("`jp help {}` shows its options.", path.trim_end()),
         _ => format!("`jp help {}` lists its commands.", path.trim_end()),
     })
 }

@@ -263,7 +263,7 @@ fn each_notice_has_words() {
     Warning sent_by_workspace
       config.toml makes jp send this conversation to https://llm.example
     Status facts_unknown
-      ollama did not report the model's capabilities (disk full); using its last report
+      ollama did not report the model's capabilities (failed to disk full); using its last report
     Warning model_changed
       ollama/qwen3 now accepts images; jp sends those in the history in another form
     Detail facts_not_saved
