@@ -8,7 +8,7 @@
 //! - [`hostile_mcp`] is an MCP server with a mode for each thing that a server can get wrong; [`hostile`] configures it.
 //!   [`programs`] has smaller servers, in Python.
 //! - [`assert_contains`], [`assert_lacks`], [`assert_count`] and their like show the whole text if they fail; [`items`],
-//!   [`column`] and [`texts`] pick from a JSON document.
+//!   [`column()`] and [`texts`] pick from a JSON document.
 //!
 //! ```
 //! use testing::{Server, Reply};
